@@ -89,6 +89,13 @@ def all_boxes(table: Table) -> np.ndarray:
     return np.array([*(cell.box for cell in table.cells), *table.row_boxes, *table.column_boxes, table.box])
 
 
+def inner_borders(table: Table, x: float = 0, y: float = 0) -> np.ndarray:
+    """The ends of rows and columns but for the outer edges, which go to where the ink ends; moved by (x, y)."""
+    ys = [v + y for box in table.row_boxes for v in (box[1], box[3])]
+    xs = [v + x for box in table.column_boxes for v in (box[0], box[2])]
+    return np.array(ys[1:-1] + xs[1:-1])
+
+
 def test_two_tables_on_a_page() -> None:
     page = Page().put("gmft", 250, 700, score=0.8).put("gpt3", 40, 130)
     words = [
@@ -103,7 +110,7 @@ def test_two_tables_on_a_page() -> None:
         sample = SAMPLES[name]
         alone = build_table(sample.objects, sample.words)
         assert texts(table) == texts(alone)
-        np.testing.assert_allclose(all_boxes(table), all_boxes(alone) + np.array([x, y, x, y]), atol=1e-6)
+        np.testing.assert_allclose(inner_borders(table), inner_borders(alone, x, y), atol=1e-6)
         assert table.header_rows == alone.header_rows
     assert second.grid()[2][1].text == "12 × 12 × 12"
     assert second.grid()[1][0].is_projected_row_header
@@ -169,7 +176,7 @@ def test_a_table_at_the_edge_has_a_white_margin(x: int, y: int) -> None:
     around[30:-30, 30:-30] = 255
     assert (around == 255).all()
     alone = build_table(SAMPLES["gpt3"].objects)
-    np.testing.assert_allclose(all_boxes(table), all_boxes(alone) + np.array([x, y, x, y]), atol=1e-6)
+    np.testing.assert_allclose(inner_borders(table), inner_borders(alone, x, y), atol=1e-6)
     seen.clear()
     TableExtractor(structure, page.detection, padding=3)(page.pixels)
     assert seen[0].shape == (242, 921, 3)
@@ -206,7 +213,7 @@ def test_a_box_that_is_not_finite_is_refused() -> None:
 
 def test_a_table_without_rows_and_columns_is_left_out_with_a_warning() -> None:
     page = Page().put("gpt3", 40, 130)
-    with pytest.warns(UserWarning, match=r"the table at \(40, 130, 955, 366\) has no rows and no columns") as caught:
+    with pytest.warns(UserWarning, match=r"found at \(40, 130, 955, 366\) has no rows and no columns") as caught:
         assert TableExtractor(lambda p, threshold: [], page.detection)(page.pixels) == []
     assert caught[0].filename == __file__
 

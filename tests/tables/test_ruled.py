@@ -113,6 +113,16 @@ def test_paragraphs_above_a_lattice_are_no_part_of_it() -> None:
     assert table.rows() == ROWS
 
 
+@pytest.mark.filterwarnings("ignore:what was found at")
+def test_a_lattice_in_a_place_that_is_no_table_is_one() -> None:
+    prose = "".join(text(45, 32 - 7 * i, "of them and so on, as it is", 6) for i in range(3))
+    sides = "".join(text(x, 178 + 7 * i, "more of it, said they", 6) for x in (20, 180) for i in range(3))
+    page = page_of(ruled((40, 120, 200, 260), (170, 140, 110, 80, 50)) + TEXTS + sides + prose)
+    (table,) = tables_of(page, (0, 0, 300, 200), structure=no_objects)
+    assert table.rows() == ROWS
+    assert {cell.origin for cell in table.cells} == {"rules"}
+
+
 def test_names_and_a_header_without_rules() -> None:
     """Only the numbers are ruled."""
     content = ruled(xs=X[1:], ys=(140, 110, 80, 50))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from zoo.apps.tables import Cell, Table, Word
-from zoo.apps.tables.surrounding import why_no_table, without_titles_and_notes
+from zoo.apps.tables.surrounding import fitted, why_no_table, without_titles_and_notes
+from zoo.apps.tables.text_lines import ink_blocks
 
 BORDERS = (0.0, 100.0, 200.0, 300.0)  # of three columns, pixels
 TABLE = ["            2023      2024", "Sales       12        15", "Costs       7         9"]
@@ -112,3 +114,61 @@ def test_what_is_no_table() -> None:
     assert why_no_table(table([["1", "2"]]), 0.9) is None  # a picture of one row
     chart = [["80", "", "", "", ""], ["60", "", "", "", ""], ["", "2004", "2005", "", ""]]
     assert "chart" in (why_no_table(table(chart), 0.5) or "")
+
+
+def test_the_text_below_the_topmost_rule_is_no_title() -> None:
+    lines = ["Group of what was sold abroad", *TABLE]
+    shape = table([["", "", ""]] * len(lines))
+    assert len(without_titles_and_notes(words(lines), shape, rule=-2.0)) == len(words(lines))
+    assert len(without_titles_and_notes(words(lines), shape, rule=16.0)) == len(words(TABLE))
+
+
+def test_lines_that_a_high_cell_joins_are_cut() -> None:
+    high, low = (10.0, 10.0, 60.0, 40.0), (100.0, 60.0, 150.0, 72.0)
+    drawn = (
+        (10, 10, 60, 22),
+        (10, 28, 60, 40),
+        (100, 20, 150, 32),
+        (100, 60, 150, 72),
+        (10, 60, 60, 72),
+        (10, 80, 60, 92),
+    )
+    lines = [[high, (100.0, 10.0, 150.0, 40.0)], [(10.0, 60.0, 60.0, 72.0), low], [(10.0, 80.0, 60.0, 92.0)]]
+    found = ink_blocks(ink(*drawn), lines)
+    assert found[:3] == [(10.0, 10.0, 60.0, 22.0), (10.0, 28.0, 60.0, 40.0), (100.0, 20.0, 150.0, 32.0)]
+    assert found[3:] == [*lines[1], *lines[2]]
+    assert ink_blocks(ink(*drawn), lines[1:]) == [*lines[1], *lines[2]]
+
+
+def ink(*boxes: tuple[int, int, int, int], colour: int = 0) -> np.ndarray:
+    pixels = np.full((100, 400, 3), 255, np.uint8)
+    for x0, y0, x1, y1 in boxes:
+        pixels[y0:y1, x0:x1] = colour
+    return pixels
+
+
+def test_outer_edges_go_to_where_the_ink_ends() -> None:
+    found = table([["", "", ""]] * 3)
+    seen = fitted(found, (0.0, 0.0, 350.0, 70.0), ink((10, 2, 310, 4), (10, 60, 310, 62)), words(TABLE))
+    assert seen.box == (10.0, 2.0, 310.0, 62.0)
+    assert seen.row_boxes[0] == (10.0, 2.0, 310.0, 18.0)
+    assert seen.column_boxes[2] == (200.0, 2.0, 310.0, 62.0)
+    assert seen.row_boxes[1] == (10.0, 18.0, 310.0, 36.0)
+    cells = {(cell.row, cell.column): cell.box for cell in seen.cells}
+    assert cells[2, 2] == (10.0, 36.0, 310.0, 62.0)  # the cells of this table are as wide as its rows
+
+
+def test_a_filled_header_is_ink() -> None:
+    found = table([["", "", ""]] * 3)
+    seen = fitted(found, (0.0, 0.0, 300.0, 54.0), ink((4, 3, 290, 18), colour=230), [])
+    assert seen.box == (4.0, 3.0, 290.0, 54.0)  # 18 is a border of rows
+
+
+def test_outer_edges_stay_where_words_are_between() -> None:
+    found = table([["", "", ""]] * 3)
+    title = Word("Title", (20.0, -16.0, 60.0, -4.0))
+    pixels = ink((20, 2, 290, 40))
+    moved = Word("Title", (20.0, 60.0, 60.0, 72.0))
+    assert fitted(found, (0.0, 0.0, 300.0, 90.0), ink((0, 0, 300, 80)), [moved]).box[3] == 54.0
+    assert fitted(found, (0.0, 0.0, 300.0, 54.0), pixels, [*words(TABLE), title]).box[3] == 54.0  # the last row's words
+    assert fitted(found, (0.0, 0.0, 300.0, 54.0), ink(), []).box == found.box

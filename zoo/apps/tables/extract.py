@@ -28,12 +28,12 @@ from .leaders import without_leaders
 from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
-from .side_by_side import parted, repeated
+from .side_by_side import first_rule, parted, repeated
 from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
-from .surrounding import why_no_table, without_titles_and_notes
+from .surrounding import fitted, why_no_table, without_titles_and_notes
 from .table import Table, Word
-from .text_lines import text_lines
+from .text_lines import ink_blocks, text_lines
 from .values import uncertain_numbers
 from .windows import find_objects
 from .words import check_words, words_outside
@@ -129,7 +129,7 @@ class TableExtractor:
         rotated is read from the bottom of the page up: its rows are upright on the page, the first on the left.  All
         boxes are on the page; the box of a tilted row is the upright box around it.
         A detected table in which no row and no column is found, or that has no gap between columns of text and no
-        cells of rules (a photo, code, a paragraph), is left out, with a warning.
+        cells of rules (a photo, code, a paragraph), is left out, with a warning; ruled tables in its place are taken.
         """
         if words is not None:
             check_words(words)
@@ -142,36 +142,46 @@ class TableExtractor:
         near: Callable[[Box], Sequence[Word]] = cache(lambda box: ink_words(page, box) if words is None else words)
         if self.detection is not None:
             places = [found._replace(box=box) for found in places for box in parted(found.box, near(found.box))]
-        lattices = ruled_places(page, places, words, near, rules, self.detection is not None)
-        tables = []
-        for found in reading_order(list(lattices)):
-            crop, box = self.crop(page, found, words or ()), ", ".join(f"{v:.0f}" for v in found.box)
-            judged = self.detection is not None and lattices[found] is None
-            if judged and has_no_grid(crop.pixels, crop.from_page(found.box)):
-                warn(f"what was found at ({box}) has no columns and no ruled cells: it is no table, and is left out")
-                continue
-            table = self._table(crop, words, lattices[found])
-            if table is None:
-                warn(
-                    f"what was found at ({box}) can hardly be read, as if it were a chart or a drawing: it is left out "
-                    "(with detection=None, --no-detection, the whole picture is taken as a table)"
-                )
-                continue
-            if not table.cells:
+        lattices, ruled_within = ruled_places(page, places, words, near, rules, self.detection is not None)
+        tables, rest = [], list(reading_order(list(lattices)))
+        while rest:
+            found = rest.pop(0)
+            table = self._found(page, found, words, lattices[found])
+            if isinstance(table, str):
                 if self.detection is not None:
-                    warn(f"the table at ({box}) has no rows and no columns, and is left out")
+                    warn(f"what was found at ({', '.join(f'{v:.0f}' for v in found.box)}) {table}")
+                    within = ruled_within(found)
+                    lattices |= within
+                    rest[:0] = reading_order(list(within))
                 continue
-            if judged and (words is not None or self.reader is not None):
-                held = _share(words, found.box) if words else share_of_ink(ink_of(page), [found.box])
-                reason = why_no_table(table, held)
-                if reason:
-                    warn(f"what was found at ({box}) {reason}: it is no table, and is left out")
-                    continue
             left_out = [word for word in words_outside(table, words or ()) if inside(word.box, found.box) >= HALF]
             score = table.score if self.detection is None else found.score
             parts = [table] if self.detection is None else repeated(table, page)
             tables += [replace(one, score=score, outside=() if i else tuple(left_out)) for i, one in enumerate(parts)]
         return tables
+
+    def _found(
+        self, page: np.ndarray, found: Detection, words: Sequence[Word] | None, lattice: Lattice | None
+    ) -> Table | str:
+        """The table at a place of a page (H, W, 3), or the reason for which there is none."""
+        crop, judged = self.crop(page, found, words or ()), self.detection is not None and lattice is None
+        place = crop.from_page(found.box)
+        if judged and has_no_grid(crop.pixels, place):
+            return "has no columns and no ruled cells: it is no table, and is left out"
+        table = self._table(crop, words, lattice, place)
+        if table is None:
+            return (
+                "can hardly be read, as if it were a chart or a drawing: it is left out (with detection=None, "
+                "--no-detection, the whole picture is taken as a table)"
+            )
+        if not table.cells:
+            return "has no rows and no columns: it is left out"
+        if judged and (words is not None or self.reader is not None):
+            held = _share(words, found.box) if words else share_of_ink(ink_of(page), [found.box])
+            reason = why_no_table(table, held)
+            if reason:
+                return f"{reason}: it is no table, and is left out"
+        return table
 
     def places(self, page: np.ndarray) -> list[Detection]:
         """The places of the tables of a page (H, W, 3), clipped to it, as `finding.find_tables` says."""
@@ -202,8 +212,10 @@ class TableExtractor:
             words += [replace(w, box=crop.to_page(w.box), angle=crop.angle + (w.angle or 0.0)) for w in read]
         return words
 
-    def _table(self, crop: TableCrop, words: Sequence[Word] | None, lattice: Lattice | None = None) -> Table | None:
-        """The table of a crop, of the lattice or else of the network's objects, its boxes on the page.
+    def _table(
+        self, crop: TableCrop, words: Sequence[Word] | None, lattice: Lattice | None, place: Box
+    ) -> Table | None:
+        """The table of a place of a crop, of the lattice or else of the network's objects, its boxes on the page.
 
         None: a detector found it, and its words cannot be read.
         """
@@ -219,16 +231,21 @@ class TableExtractor:
             look = partial(self.structure, threshold=self.threshold, **self.options)
             build = partial(ruled_table, lattice.mapped(crop.from_page), crop.pixels, look)
         if own is None and lattice is None:  # the ink of words shows what the network missed, before they are read
-            own = [Word("x" * (1 + i % 8), box) for line in lines for i, box in enumerate(line)]
+            own = [Word("x" * (1 + i % 8), box) for i, box in enumerate(ink_blocks(crop.pixels, lines))]
         table = build(own or [])
         if words is None and self.reader is not None:
             own = without_leaders(read_cells(crop.pixels, table, self.reader))
             if self.detection is not None and lattice is None and not is_legible(own):
                 return None
         if words is not None or self.reader is not None:
-            table = build(own or [] if lattice else without_titles_and_notes(own or [], table))
+            kept = own or []
+            if lattice is None:
+                kept = without_titles_and_notes(kept, table, first_rule(crop.pixels, table.box))
+            table = build(kept)
         else:
             table = replace(table, cells=tuple(replace(cell, text="") for cell in table.cells))
+        if lattice is None and self.detection is not None:
+            table = fitted(table, place, crop.pixels, own or [])
         table = find_doubts(table, lines, objects)
         table = add_doubts(table, uncertain_numbers(table))
         return replace(

@@ -70,8 +70,8 @@ def is_legible(words: Sequence[Word]) -> bool:
     letters = statistics.mean(
         0.0 if STROKES.issuperset(word.text) else sum(map(str.isalnum, word.text)) / len(word.text) for word in own
     )
-    sure = statistics.mean(word.confidence for word in own)
-    return (letters >= LETTERS and sure >= GUESSED) or sure >= LEGIBLE
+    sure = [word.confidence for word in own]
+    return (letters >= LETTERS and statistics.median(sure) >= GUESSED) or statistics.mean(sure) >= LEGIBLE
 
 
 def cell_lines(image: np.ndarray, boxes: Sequence[Box]) -> list[tuple[Box, np.ndarray]]:

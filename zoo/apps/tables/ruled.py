@@ -40,9 +40,10 @@ def ruled_places(
     near_words: Callable[[Box], Sequence[Word]],
     rules: Rules | None,
     detected: bool,
-) -> dict[Detection, Lattice | None]:
+) -> tuple[dict[Detection, Lattice | None], Callable[[Detection], dict[Detection, Lattice | None]]]:
     """The places of a page (H, W, 3) with the lattice that is the table of each; None leaves it to the network.
 
+    Second, a call: a place that is no table after all -> the ruled tables in it.
     A place that lattices fill is replaced by them; lattices that nobody detected are added.  near_words: a call
     box -> the words in and about a place, or without words its blocks of ink.  detected: False for the whole page as
     the one place.
@@ -74,7 +75,13 @@ def ruled_places(
         apart = all(max(inside(one.box, f.box), inside(f.box, one.box)) < HALF for f in [*tables, *left])
         if apart and is_table(one, lattices, _words(page, one, words), False):
             tables[Detection(TABLE, 1.0, one.box)] = one
-    return tables | left
+
+    def within(found: Detection) -> dict[Detection, Lattice | None]:
+        own = [one for one in lattices if inside(one.box, found.box) >= HALF]
+        own = [one for one in own if is_table(one, lattices, _words(page, one, words), False)]
+        return {Detection(TABLE, 1.0, one.box): one for one in own}
+
+    return tables | left, within
 
 
 def _has_text(page: np.ndarray, words: Sequence[Word] | None, box: Box) -> bool:

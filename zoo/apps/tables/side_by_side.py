@@ -103,3 +103,15 @@ def _columns(table: Table, start: int, end: int) -> Table:
     columns = tuple((a, y0, b, rows[-1][3]) for a, y0, b, _ in columns)
     box = (x0, table.box[1], x1, rows[-1][3])
     return replace(table, cells=tuple(cells), row_boxes=rows, column_boxes=columns, box=box)
+
+
+def first_rule(pixels: np.ndarray, box: Box) -> float | None:
+    """The place of the topmost rule (y) across the width of a table, which may be a little above its box."""
+    x0, y0, x1, y1 = (max(0, round(v)) for v in box)
+    high = (y1 - y0) // 4
+    top = max(0, y0 - high)
+    grey = pixels[top:y1, x0:x1].mean(-1)
+    if not grey.size:
+        return None
+    ruled = (np.abs(grey - np.median(grey)) > INK).mean(1) >= ACROSS[1]
+    return float(top + np.argmax(ruled)) if ruled.any() else None

@@ -5,8 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from .boxes import HALF, inside
+import numpy as np
+
+from ...images.boxes import Box
+from .boxes import HALF, inside, share
+from .cell_borders import INK
 from .table import Table, Word
 from .text_lines import blocks_of, word_lines
 
@@ -19,10 +24,11 @@ FEW_LINES = 2  # lines of a table that are left, whatever looks like a title
 PROSE_WORDS, PROSE_LINES, PROSE = 4, 2, 0.35  # words of a line in mid-sentence, such lines, their share of all letters
 MARKED = 0.2  # of these lines: so many have commas or full stops
 SOME = 0.25  # of the rows: a column with text in fewer does not count
+SHADE, FILLED = 12, 0.2  # grey levels between the papers of a page and of a filled row; the share of a line with it
 SPARSE, MANY = 0.35, 12  # the share of cells with text, below which as many cells are a chart
 
 
-def without_titles_and_notes(words: Sequence[Word], table: Table) -> list[Word]:
+def without_titles_and_notes(words: Sequence[Word], table: Table, rule: float | None = None) -> list[Word]:
     """The words without those in a table that are a title above its first row, or notes below its last.
 
     These are lines of one text that begins in the first column and runs on across its border; "Table 3" begins one,
@@ -34,7 +40,7 @@ def without_titles_and_notes(words: Sequence[Word], table: Table) -> list[Word]:
     if sum(line.is_text for line in lines) > HALF * len(lines):  # columns so close that all lines look like one text
         return list(words)
     first, last = 0, len(lines)
-    while last - first > FEW_LINES and lines[first].is_title(first):
+    while last - first > FEW_LINES and lines[first].is_title(first, rule):
         first += 1
     end = last
     while end - first > FEW_LINES and lines[end - 1].is_text:
@@ -68,9 +74,13 @@ class _Line:
         self.is_note = self.is_caption or bool(NOTE.match(self.text))
         self.is_unit = one and bool(UNIT.match(self.text))
 
-    def is_title(self, before: int) -> bool:
+    def is_title(self, before: int, rule: float | None) -> bool:
         """Return True for a line of a title, of which so many are above it."""
-        if self.is_caption or self.runs_on or self.is_unit:
+        if self.is_caption or self.is_unit:
+            return True
+        if rule is not None and rule < min(word.box[1] + word.box[3] for word in self.words) / 2:
+            return False
+        if self.runs_on:
             return True
         bracketed = self.text[0] in "([" and self.text[-1] in ")]"
         return self.is_text and (bracketed or (before > 0 and self.text[0].islower()))
@@ -114,3 +124,44 @@ def _is_prose(table: Table) -> bool:
     marked = sum(any(mark in text[:-1] for mark in ".,;") for text in lines)
     large = sum(len(column) >= SOME * table.shape[0] for column in columns)
     return running >= max(1, large) or (running > 1 and marked >= MARKED * len(lines))
+
+
+def fitted(table: Table, place: Box, pixels: np.ndarray, words: Sequence[Word]) -> Table:
+    """The table with its outer edges where the ink of its place ends, in pixels (Y, X, 3) of its crop.
+
+    An edge stays where the place's edge would cut words off the table, or where words between are no part of it.
+    """
+    x, y = max(0, int(place[0])), max(0, int(place[1]))
+    grey = pixels.mean(-1, dtype=np.float32)
+    unlike = np.abs(grey - np.median(grey))[y : int(place[3]) + 1, x : int(place[2]) + 1]
+    if not unlike.size or not table.cells:
+        return table
+    ys, xs = (np.flatnonzero((unlike > INK).any(axis) | ((unlike > SHADE).mean(axis) >= FILLED)) for axis in (1, 0))
+    if not len(ys) or not len(xs):
+        return table
+    ends = x + int(xs[0]), y + int(ys[0]), x + int(xs[-1]) + 1, y + int(ys[-1]) + 1
+    box = tuple(
+        float(end) if _is_free(k, own, end, table, words) else own
+        for k, (own, end) in enumerate(zip(table.box, ends, strict=True))
+    )
+
+    def moved(of: Box) -> Box:
+        x0, y0, x1, y1 = (new if old == edge else edge for edge, old, new in zip(of, table.box, box, strict=True))
+        return x0, y0, x1, y1
+
+    cells = tuple(replace(cell, box=moved(cell.box)) for cell in table.cells)
+    rows, columns = (tuple(map(moved, of)) for of in (table.row_boxes, table.column_boxes))
+    return replace(table, cells=cells, row_boxes=rows, column_boxes=columns, box=moved(table.box))
+
+
+def _is_free(side: int, own: float, end: float, table: Table, words: Sequence[Word]) -> bool:
+    """Return True if no word, and no border, is between an edge of a table and the place where it would go."""
+    axis, low, high = side % 2, min(own, end), max(own, end)
+    boxes = table.row_boxes if axis else table.column_boxes
+    borders = [edge for box in boxes for edge in (box[axis], box[axis + 2]) if edge != own]
+    middles = [(w.box[axis] + w.box[axis + 2]) / 2 for w in words if _is_beside(w.box, table.box, 1 - axis)]
+    return not any(low <= at <= high for at in [*borders, *middles])
+
+
+def _is_beside(box: Box, other: Box, axis: int) -> bool:
+    return share(box[axis], box[axis + 2], other[axis], other[axis + 2]) >= HALF
