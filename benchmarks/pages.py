@@ -271,7 +271,6 @@ KINDS = {
     "whisper": Kind("Whisper", "A minute of speech to 200 tokens by whisper-base, each side in a process.", _rows),
     "onnx": Kind("ONNX graphs", "zoo's against torch.onnx's of transformers, both by ONNX Runtime.", _rows),
     "onnx_int8": Kind("int8 on ONNX Runtime", "Time, and errors to transformers, see [onnx.md](onnx.md).", _int8),
-    "convolutions": Kind("Convolutions", "The layers of a ResNet-18, each alone and all together.", _rows),
     "quantised": Kind(
         "Quantised weights",
         "The shapes of Llama-3.2-1B or Qwen3-0.6B (qwen3), packed, on NumPy, ONNX Runtime and llama.cpp.",
