@@ -25,7 +25,7 @@ from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor, plain
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
 
-from zoo.engines.onnx.int8 import int8
+from zoo.engines.onnx.int8 import has_exact_sums, int8
 
 SMALL: Any = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
 
@@ -122,6 +122,18 @@ def test_products_equal_a_naive_twin(chosen, standard):
     assert error(found, twin(x, weight, *chosen) + bias) < 1e-5
 
 
+@pytest.mark.parametrize("standard", [False, True])
+@pytest.mark.parametrize("chosen", [PLAIN, ProductPlan(PLAIN.channels, False), ProductPlan(np.array([3, 70]), False)])
+def test_parts_of_a_fused_projection_share_the_rounded_input(chosen, standard):
+    rng = np.random.default_rng(8)
+    parts = [rng.normal(size=(n, 80)).astype(np.float32) for n in (32, 64, 40)]
+    bias = rng.normal(size=136).astype(np.float32)
+    x = (rng.normal(size=(7, 80)) * rng.uniform(0.1, 9, (7, 1))).astype(np.float32)
+    stacked = QuantTensor([QuantRows(QUANT_TYPES["F32"], 80, (part,)) for part in parts])
+    found = product(stacked, Int8({"weight": chosen}), standard, bias)(x)
+    assert error(found, twin(x, np.concatenate(parts), *chosen) + bias) < 1e-5
+
+
 def test_a_token_of_zeros_stays_zero():
     weight = np.ones((40, 40), np.float32)
     x = np.zeros((3, 40), np.float32)
@@ -133,7 +145,10 @@ def test_small_heads_are_left_alone():
     model = BertModel.from_config(BertConfig(vocab_size=90, **SMALL))
     record = model.tokens(np.zeros((1, 4), np.int64))
     found = trace(model.forward, record, precision=Int8())
-    assert sum(n.op == "DynamicQuantizeMatMul" for n in found.nodes) == 2 * 4 + 1  # with the pooler
+    ops_of = [n.op for n in found.nodes]
+    assert ops_of.count("DynamicQuantizeMatMul") == 2 * 3 + 1  # with the pooler
+    assert ops_of.count("MatMulIntegerToFloat") == 2 * 3  # queries, keys and values of the same numbers
+    assert ops_of.count("DynamicQuantizeLinear") == 2
     weight = np.ones((3, 64), np.float32)
     assert error(product(weight, Int8())(weight), weight @ weight.T) == 0
 
@@ -148,7 +163,11 @@ def test_what_a_product_needs_is_seen_on_its_inputs():
     far[:, [5, 40]] *= 20
     assert plan_for(far).channels.tolist() == [5, 40]
     assert not plan_for(far).per_token
-    assert plan_for(even * rng.uniform(0.05, 1, (200, 1))).per_token
+    uneven = even * rng.uniform(0.05, 1, (200, 1))
+    assert plan_for(uneven).per_token
+    assert not plan_for(uneven, cheap=True).per_token
+    assert plan_for(even * np.where(rng.random((200, 1)) < 0.02, 50, 1), cheap=True).per_token  # such as a first token
+    assert plan_for(far, cheap=True).channels.tolist() == [5, 40]
 
 
 def hidden(model, record, precision, running):
@@ -218,6 +237,15 @@ def test_real_sentences_keep_their_embeddings(real, measured):
     cosines = measured(precision)
     assert cosines.mean() > 0.9993
     assert cosines.min() > 0.9985
+
+
+def test_tokens_that_share_a_scale_keep_their_embeddings_by_outliers(real, measured):
+    precision = int8(real[0].encode, real[1], exact=has_exact_sums(), cheap=True)
+    cosines = measured(precision)
+    assert cosines.mean() > 0.997
+    assert cosines.min() > 0.995
+    precision.plans = {name: ProductPlan(PLAIN.channels, False) for name in precision.plans}
+    assert measured(precision).mean() < 0.995
 
 
 @pytest.mark.parametrize("fault", ["outliers", "tokens", "7 bits"])

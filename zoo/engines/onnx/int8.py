@@ -30,14 +30,15 @@ def precision_of(model: Module, weights: str | None) -> str:
     return weights or ("int8" if {part.kind.name for part in parts if not part.kind.plain} == {"INT8"} else "float32")
 
 
-def int8(fn: Callable[..., Any], *records: Any, exact: bool = False) -> Int8:
+def int8(fn: Callable[..., Any], *records: Any, exact: bool = False, cheap: bool = False) -> Int8:
     """The precision for `trace(fn, *records, precision=...)`, with the same records.
 
-    exact: the graph may need a processor for which `has_exact_sums` is True; else it fits any.
+    exact: the graph may need a processor for which `has_exact_sums` is True; else it fits any.  cheap: see
+    `plan_for`.
     """
     rng = np.random.default_rng(0)
     sampled = [_sample(fn.__self__, record, rng, ROWS if len(records) == 1 else None) for record in records]  # type: ignore[attr-defined]
-    return Int8(_plans(fn, sampled), exact)
+    return Int8(_plans(fn, sampled, cheap), exact)
 
 
 def of_steps(model: CausalLM, exact: bool = False) -> Int8:
@@ -53,7 +54,15 @@ def has_exact_sums() -> bool:
     return processor_has(VNNI, "NEON", "ASIMD")
 
 
-def _plans(fn: Any, records: Sequence[Any]) -> dict[str, ProductPlan]:
+def has_cheap_products() -> bool:
+    """Return True if products in int8 cost little beside what surrounds them: with AMX, on Linux."""
+    try:
+        return "amx_int8" in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
+def _plans(fn: Any, records: Sequence[Any], cheap: bool) -> dict[str, ProductPlan]:
     """The plan of each product, by the name of its weight."""
     observer = Observer()
 
@@ -79,7 +88,7 @@ def _plans(fn: Any, records: Sequence[Any]) -> dict[str, ProductPlan]:
         shape = [int(n) for n in rows.shape]  # the trace saw the same records
         seen.setdefault(name, []).append(flat[: shape[0] * shape[1]].reshape(shape))
         flat = flat[shape[0] * shape[1] :]
-    return {name: plan_for(np.concatenate(rows)) for name, rows in seen.items()}
+    return {name: plan_for(np.concatenate(rows), cheap) for name, rows in seen.items()}
 
 
 def _sample(model: Any, record: Any, rng: np.random.Generator, rows: int | None) -> Any:

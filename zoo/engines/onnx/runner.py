@@ -29,7 +29,7 @@ from .cache import CachedGraph, GraphFolder, fingerprint, write_graph
 from .checked import CheckedSession
 from .decoder import OnnxDecoder, room
 from .exported import INDEX, about_export
-from .int8 import has_exact_sums, int8, of_steps, precision_of
+from .int8 import has_cheap_products, has_exact_sums, int8, of_steps, precision_of
 from .ops.packed import Int4, is_exact
 from .session import Session
 from .session import provider_of as check
@@ -114,7 +114,7 @@ class OnnxRunner(Runner):
 
     def _graph_folder(self) -> GraphFolder:
         if self._folder is None:
-            of_products = f"{self.precision} {has_exact_sums()} {is_exact()}"
+            of_products = f"{self.precision} {has_exact_sums()} {has_cheap_products()} {is_exact()}"
             self._folder = GraphFolder(f"{fingerprint(self._model, self._files)} {of_products}")
             _release(self._model)
         return self._folder
@@ -143,7 +143,8 @@ class OnnxRunner(Runner):
         return OpenGraph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes, **how))
 
     def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...]) -> Traced:
-        precision = self._policy(fn.__self__, int8, fn, *records)  # type: ignore[attr-defined]
+        of_products = partial(int8, cheap=has_cheap_products())
+        precision = self._policy(fn.__self__, of_products, fn, *records)  # type: ignore[attr-defined]
         on_cpu = self._provider == "CPUExecutionProvider"
         make = partial(trace, fn, *records, precision=precision, masks=False, on_cpu=on_cpu)
         traced = make()

@@ -21,7 +21,9 @@ LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPo
 Range ReduceMax ReduceMean ReduceSum Relu Reshape Resize ScatterElements Shape Sigmoid Sin Slice Softmax Softplus
 Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Unsqueeze Where
 """
-_MICROSOFT = "DynamicQuantizeMatMul GroupQueryAttention MatMulNBits MultiHeadAttention RotaryEmbedding"
+_MICROSOFT = """
+DynamicQuantizeMatMul GroupQueryAttention MatMulIntegerToFloat MatMulNBits MultiHeadAttention RotaryEmbedding
+"""
 # The operators that graphs are made of, by domain; an export with any other was not written by zoo, and is refused.
 OPERATORS = {"": frozenset(_STANDARD.split()), MICROSOFT: frozenset(_MICROSOFT.split())}
 DTYPES = (np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_))

@@ -20,7 +20,7 @@ def linear(
     if y is None:
         y = packed.linear(x, weight, bias)
     if y is None:
-        parts = _parts(weight)
+        parts = parts_of(weight)
         if len(parts) == 1:
             y, act = _product(x, weight, bias, act), None
         else:
@@ -40,7 +40,7 @@ def _product(x: Symbol, weight: Symbol, bias: Symbol | None, act: str | None = N
     return y.reshape(*x.shape[:-1], O)
 
 
-def _parts(weight: Symbol) -> list[Symbol]:
+def parts_of(weight: Symbol) -> list[Symbol]:
     """The matrices of a fused projection, as they are in the checkpoint."""
     graph = weight.graph
     stored = graph.constants.get(weight.name)
@@ -59,6 +59,13 @@ def _products(x: Symbol, parts: list[Symbol], bias: Symbol | None) -> Symbol:
         y = packed.linear(x, part, own)
         found.append(_product(x, part, own) if y is None else y)
         begin = end
+    return joined(found)
+
+
+def joined(found: list[Symbol]) -> Symbol:
+    """The parts of a fused projection as one array, which knows them."""
+    if len(found) == 1:
+        return found[0]
     y = cat(found, -1)
     y.joined, y.seam = tuple(found), y.ndim - 1
     return y

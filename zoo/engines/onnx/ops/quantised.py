@@ -14,7 +14,7 @@ add up to more than 128, so that 255 * 128 fits for any input: that costs a thir
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from ....quant import QUANT_TYPES
 from . import packed
 from .graph import MICROSOFT, Made, Recipe
+from .linear import joined, parts_of
 from .packed import f32, kind_of, tiles
 from .symbol import FLOAT, Symbol
 
@@ -30,7 +31,8 @@ INT8 = QUANT_TYPES["INT8"]
 PAIR = 128  # the largest sum of two neighbours of the same sign
 LARGE = 1 << 20  # elements from which an embedding table is stored in int8
 MANY = 8  # the largest number of outliers of a product
-WORTH = 1.5  # the factor by which the noise must fall to justify more work
+# The factors by which the noise must fall to justify outliers, and scales of tokens; and where products cost little.
+WORTH, WORTH_MORE = (1.5, 1.5), (3.0, 16.0)
 # The smallest size of a token, and after gelu, whose negative values are above -GELU.
 TINY, GELU = 1e-20, 0.17
 
@@ -68,8 +70,11 @@ class ProductPlan(NamedTuple):
     per_token: bool  # each token has its own scale
 
 
-def plan_for(rows: np.ndarray) -> ProductPlan:
-    """The plan for a product with inputs such as rows (N, I): outliers and scales if they reduce the noise much."""
+def plan_for(rows: np.ndarray, cheap: bool = False) -> ProductPlan:
+    """The plan for a product with inputs such as rows (N, I): outliers and scales if they reduce the noise much.
+
+    cheap: products cost little beside outliers and scales.
+    """
     size = np.abs(rows)
     order = np.argsort(-size.max(0), kind="stable")[:MANY]
     noise = {}
@@ -78,9 +83,10 @@ def plan_for(rows: np.ndarray) -> ProductPlan:
         size[:, order[:count]] = 0
         of_tokens = size.max(1) ** 2
         noise[count] = of_tokens.mean(), of_tokens.max()
-    count = min(n for n in noise if noise[n][0] <= WORTH * noise[MANY][0])
+    which, of_channels, of_scales = (1, *WORTH_MORE) if cheap else (0, *WORTH)
+    count = min(n for n in noise if noise[n][which] <= of_channels * noise[MANY][which])
     per_token, whole = noise[count]
-    return ProductPlan(np.sort(order[:count]), bool(whole > WORTH * per_token))
+    return ProductPlan(np.sort(order[:count]), bool(whole > of_scales * per_token))
 
 
 def _is_taken(weight: Symbol) -> bool:
@@ -116,17 +122,25 @@ class Int8:
             return None
         channels, per_token = self.plans.get(weight.name, PLAIN)
         is_gelu = any(node.op == "Gelu" and node.outputs[0] == x.name for node in x.graph.nodes[-1:])
-        matrix = self._matrix(weight, channels)
-        rest = x if matrix.mask is None else x * matrix.mask
+        rest, few, size = x, None, None
+        if len(channels):
+            mask = np.ones(x.shape[-1], np.float32)
+            mask[channels] = 0
+            rest, few = x * mask, x.new("Gather", [x, channels], (*x.shape[:-1], len(channels)), axis=-1)
         if per_token:
             size = _size(rest, is_gelu)
-            y = _product(rest / size, matrix, None) * size
-        else:
-            y = _product(rest, matrix, None if len(channels) else bias)
-        if matrix.outliers is not None:
-            few = x.new("Gather", [x, channels], (*x.shape[:-1], len(channels)), axis=-1)
-            y = y + few.new("MatMul", [few, matrix.outliers], y.shape)
-        return y + bias if bias is not None and (per_token or len(channels)) else y
+            rest = rest / size
+        found, parts, begin = [], parts_of(weight), 0
+        rounded_x = x.graph.node("DynamicQuantizeLinear", [rest.name], 3) if x.graph.standard or parts[1:] else None
+        for part in parts:
+            matrix, own = self._matrix(part, channels), None if bias is None else bias[begin : begin + part.shape[0]]
+            begin += part.shape[0]
+            y = _product(rest, rounded_x, matrix, None if per_token else own)
+            y = y if size is None else y * size
+            if few is not None:
+                y = y + few.new("MatMul", [few, matrix.outliers], y.shape)
+            found.append(y if own is None or not per_token else y + own)
+        return joined(found)
 
     def embedding(self, ids: Symbol, table: Symbol) -> Symbol | None:
         """Rows (..., D) of a table (V, D) stored in int8; None for a small table, which stays as it is."""
@@ -135,7 +149,7 @@ class Int8:
 
     def _matrix(self, weight: Symbol, channels: np.ndarray) -> Matrix:
         """The quantised weight, for all products with it; it is made when it is written."""
-        memo, key = weight.graph.memo, ("int8", weight.name)
+        memo, key = weight.graph.memo, ("int8", weight.name, channels.tobytes())
         if key not in memo:
             (O, I), few = weight.shape, len(channels)  # noqa: E741
             parts: Any = weight.graph.constants[weight.name].parts
@@ -158,23 +172,17 @@ class Int8:
                 data[channels] = 0
                 return made
 
-            mask = None
-            if few:
-                mask = np.ones(I, np.float32)
-                mask[channels] = 0
             recipe = Recipe(make)
-            data, scale, outliers = (Made(recipe, i, *each) for i, each in enumerate(shapes))
-            memo[key] = Matrix(data, scale, mask, outliers if few else None)
+            memo[key] = Matrix(*(Made(recipe, i, *each) for i, each in enumerate(shapes)))
         return memo[key]
 
 
 class Matrix(NamedTuple):
-    """The constants of a product."""
+    """The constants of a product with N outliers."""
 
     data: Made  # (I, O) int8
     scale: Made  # (O,)
-    mask: np.ndarray | None  # (I,): 0 for outliers, else 1
-    outliers: Made | None  # (N, O)
+    outliers: Made  # (N, O)
 
 
 PLAIN = ProductPlan(np.empty(0, np.int64), True)
@@ -187,14 +195,17 @@ def _size(x: Symbol, is_gelu: bool) -> Symbol:
     return size.new("Max", [size, np.array(GELU if is_gelu else TINY, np.float32)], size.shape)
 
 
-def _product(x: Symbol, matrix: Matrix, bias: Symbol | None) -> Symbol:
-    """x (..., I) times the matrix in int8, x with one scale and zero point."""
+def _product(x: Symbol, rounded_x: Sequence[str] | None, matrix: Matrix, bias: Symbol | None) -> Symbol:
+    """x (..., I) times the matrix in int8, x with one scale and zero point.  rounded_x: its numbers, and these two."""
     data, scale = matrix.data, matrix.scale
     shape = (*x.shape[:-1], *scale.shape)
+    last = [] if bias is None else ["", bias]
+    if rounded_x is None:
+        return x.new("DynamicQuantizeMatMul", [x, data, scale, *last], shape, domain=MICROSOFT)
+    q, step, zero = rounded_x
     if not x.graph.standard:
-        inputs = [x, data, scale] if bias is None else [x, data, scale, "", bias]
-        return x.new("DynamicQuantizeMatMul", inputs, shape, domain=MICROSOFT)
-    q, step, zero = x.graph.node("DynamicQuantizeLinear", [x.name], 3)
+        inputs = [q, data, step, scale, zero, *last]
+        return x.new("MatMulIntegerToFloat", inputs, shape, domain=MICROSOFT)
     y = x.new("MatMulInteger", [q, data, zero], shape, np.dtype(np.int32))
     y = y.new("Cast", [y], shape, FLOAT, to=FLOAT)
     y = y * y.new("Mul", [step, scale], scale.shape)
