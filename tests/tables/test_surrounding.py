@@ -172,3 +172,12 @@ def test_outer_edges_stay_where_words_are_between() -> None:
     assert fitted(found, (0.0, 0.0, 300.0, 90.0), ink((0, 0, 300, 80)), [moved]).box[3] == 54.0
     assert fitted(found, (0.0, 0.0, 300.0, 54.0), pixels, [*words(TABLE), title]).box[3] == 54.0  # the last row's words
     assert fitted(found, (0.0, 0.0, 300.0, 54.0), ink(), []).box == found.box
+
+
+def test_a_row_of_even_steps_below_others_is_an_axis() -> None:
+    names = ["2001", "30.5", "49.0", "20.4", "x"]
+    assert why_no_table(table([names, names, ["0%", "10%", "20% 30%", "40%", ""]]), 1.0) == "has the axis of a chart"
+    for last in (["1990", "2000", "2010", "2021", "2030"], ["10", "20", "30", "40", ""], ["5", "5", "5", "5", "5"]):
+        assert why_no_table(table([names, names, last]), 1.0) is None
+    years = ["2001", "2002", "2003", "2004", "2005"]
+    assert why_no_table(table([years, names, names]), 1.0) is None

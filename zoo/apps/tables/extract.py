@@ -33,7 +33,7 @@ from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
 from .surrounding import fitted, why_no_table, without_titles_and_notes
 from .table import Table, Word
-from .text_lines import ink_blocks, text_lines
+from .text_lines import ink_blocks, text_lines, without_leader_dots
 from .values import uncertain_numbers
 from .windows import find_objects
 from .words import check_words, words_outside
@@ -220,6 +220,8 @@ class TableExtractor:
         None: a detector found it, and its words cannot be read.
         """
         own = None if words is None else crop.words(words)
+        if own is None:
+            crop = replace(crop, pixels=without_leader_dots(crop.pixels))
         lines = text_lines(crop.pixels, own)
         build: Callable[[Sequence[Word]], Table]
         objects = None

@@ -25,6 +25,8 @@ PROSE_WORDS, PROSE_LINES, PROSE = 4, 2, 0.35  # words of a line in mid-sentence,
 MARKED = 0.2  # of these lines: so many have commas or full stops
 SOME = 0.25  # of the rows: a column with text in fewer does not count
 SHADE, FILLED = 12, 0.2  # grey levels between the papers of a page and of a filled row; the share of a line with it
+TICK = re.compile(r"-?\d+(\.\d+)?")
+TICKS, EVEN = 5, 0.01  # numbers of an axis, at least; the share of a step by which another one may differ
 SPARSE, MANY = 0.35, 12  # the share of cells with text, below which as many cells are a chart
 
 
@@ -100,7 +102,18 @@ def why_no_table(table: Table, held: float) -> str | None:
         return "is text in columns"
     if len(table.cells) >= MANY and len(texts) < SPARSE * len(table.cells):
         return "has hardly any text in its cells, as a chart"
+    if any(_is_axis(" ".join(row)) for row in table.rows(repeat=False)[table.shape[0] // 2 :]):
+        return "has the axis of a chart"
     return None
+
+
+def _is_axis(text: str) -> bool:
+    """Return True for numbers in even steps, as below a chart: "0% 10% 20% 30% 40%"."""
+    texts = text.replace("%", " ").replace(",", "").split()
+    if len(texts) < TICKS or not all(map(TICK.fullmatch, texts)):
+        return False
+    steps = [float(b) - float(a) for a, b in itertools.pairwise(texts)]
+    return steps[0] > 0 and all(abs(step - steps[0]) <= EVEN * steps[0] for step in steps)
 
 
 def _is_prose(table: Table) -> bool:

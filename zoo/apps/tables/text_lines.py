@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from .cell_borders import INK
 from .table import Word
 
 RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
-DOTS, DOT, EVEN = 12, 12, 0.9  # a rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike
-LOW = 3  # pixels: the greatest height of a dot
+DOTS, DOT, EVEN = 12, 20, 0.9  # a rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike
+LEADER, LOW = 6, 5  # the fewest dots of a leader; pixels: the greatest size of a dot
+ACROSS = 0.8  # of a crop's width: a longer row of dots is a rule
 LETTER_GAP, COLUMN_GAP = 0.15, 0.7  # of a line's height: the least gap between two words, and between two columns
 HIGH, LOW_PART = 1.6, 0.3  # of the usual height of lines: two lines in one; of the former: what is lower is no line
 FULL = 0.7  # of the blocks that a well-filled line has: lines with fewer say nothing about columns
@@ -110,20 +111,47 @@ def _runs(ink: np.ndarray) -> np.ndarray:
 
 
 def _dotted(ink: np.ndarray) -> np.ndarray:
-    """(Y, X) bool: the rules along X of dots or dashes, which are low, alike and evenly spaced, as letters are not."""
+    """(Y, X) bool: the rules along X of dots or dashes, and leaders."""
     found = np.zeros_like(ink)
-    steps = np.diff(ink.astype(np.int8), prepend=0, append=0)
-    for y in np.flatnonzero((steps == 1).sum(1) >= DOTS):
-        begins, ends = np.flatnonzero(steps[y] == 1), np.flatnonzero(steps[y] == -1)
-        pitches = np.diff(begins)
-        for a, b in spans(pitches <= DOT):
-            if b - a < DOTS - 1:
-                continue
-            even = [np.abs(sizes - np.median(sizes)) <= 1 for sizes in (pitches[a:b], (ends - begins)[a : b + 1])]
-            around = ink[max(0, y - LOW) : y + LOW + 1, begins[a] : ends[b]].any(1)
-            if min(map(np.mean, even)) >= EVEN and np.count_nonzero(around) <= LOW:
-                found[y, begins[a] : ends[b]] = True
+    for y, x0, x1 in _dots(ink, True):
+        found[y, x0:x1] = True
     return found
+
+
+def _dots(ink: np.ndarray, dashes: bool) -> Iterator[tuple[int, int, int]]:
+    """Lines of pixels (y, begin, end) of dots, or dashes, that are low, alike and evenly spaced, as letters are not."""
+    steps = np.diff(ink.astype(np.int8), prepend=0, append=0)
+    (ys, begins), (_, ends) = np.nonzero(steps == 1), np.nonzero(steps == -1)
+    pitches, sizes = np.diff(begins), ends - begins
+    same = (np.abs(np.diff(pitches)) <= 1) & (pitches[1:] <= DOT) & (ys[2:] == ys[:-2])
+    for first, last in spans(same):
+        if last - first + 2 < LEADER:
+            continue
+        y, dots = int(ys[first]), range(first, last + 2)
+        for a, b in spans(np.array([_is_low(ink, y, begins[i], ends[i]) for i in dots])):  # a letter may end the run
+            own = sizes[first + a : first + b]
+            enough = len(own) >= (LEADER if own.max() <= LOW else DOTS) and (dashes or own.max() <= LOW)
+            x0, x1 = int(begins[first + a]), int(ends[first + b - 1])
+            if enough and np.mean(np.abs(own - np.median(own)) <= 1) >= EVEN and _is_low(ink, y, x0, x1):
+                yield y, x0, x1
+
+
+def _is_low(ink: np.ndarray, y: int, x0: int, x1: int) -> bool:
+    return int(np.count_nonzero(ink[max(0, y - LOW) : y + LOW + 1, x0:x1].any(1))) <= LOW
+
+
+def without_leader_dots(pixels: np.ndarray) -> np.ndarray:
+    """The pixels (Y, X, 3) of a crop with paper in place of leaders and dotted rules, which are no text."""
+    clean, ink = pixels, text_ink(pixels)
+    for y, x0, x1 in _dots(ink, False):
+        if x1 - x0 < ACROSS * pixels.shape[1]:
+            clean = pixels.copy() if clean is pixels else clean
+            top = max(0, y - LOW)
+            rows = spans(np.any(ink[top : y + LOW + 1, x0:x1], 1))
+            a, b = next((a, b) for a, b in rows if a <= y - top < b)  # what is nearer than LOW may be a letter
+            band = slice(max(0, top + a - 1), top + b + 1), slice(max(0, x0 - 1), x1 + 1)
+            clean[band] = np.median(pixels[band], (0, 1)).astype(np.uint8)
+    return clean
 
 
 def blocks_of(line: Sequence[Box], gap: float = COLUMN_GAP) -> list[Box]:
