@@ -83,6 +83,21 @@ def test_a_tight_picture_is_looked_at_within_a_margin() -> None:
     assert found.box == (300.0, 300.0, 646.0, 506.0)
 
 
+def test_columns_of_paragraphs_are_no_table_in_a_page_with_margins() -> None:
+    """The detector takes all of a page for a table, but only within a wide margin."""
+    left = drawn([[TEXT[7 * i :][:30]] for i in range(20)], (8,), (300, 560))
+    right = drawn([[TEXT[5 * i :][:30]] for i in range(20)], (8,), (300, 560), 12)  # its lines are not level with these
+
+    def detect(image: np.ndarray, threshold: float) -> list[Detection]:
+        margin = max(page.shape[:2])
+        box = (margin + 60.0, margin + 60.0, margin + 680.0, margin + 640.0)
+        return [] if image.shape == page.shape else [Detection("table", 0.9, box)]
+
+    for second, found in ((right, 0), (left, 1)):
+        page = np.pad(np.concatenate([left, second], 1), ((70, 70), (70, 70), (0, 0)), constant_values=255)
+        assert len(find_tables(detect, page, 0.5)) == found
+
+
 def test_an_edge_that_cuts_ink_moves_to_where_the_ink_ends() -> None:
     page = np.pad(TABLE, 100, constant_values=255)[:, :, 100:103]
     ink = ink_of(page)

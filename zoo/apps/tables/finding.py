@@ -79,7 +79,8 @@ def _second_look(
     tight = (ys[-1] + 1 - ys[0]) * (xs[-1] + 1 - xs[0]) >= TIGHT * ink.size
     if (found and not tight) or (len(found) == 1 and held >= HELD):
         return found
-    again = [d for d in _found(detect, page, threshold, margin=True) if gap_share(page, d.box) >= GRID]
+    least = GRID if tight else OPEN  # of two columns of paragraphs, which are not level, a gap parts half of the lines
+    again = [d for d in _found(detect, page, threshold, margin=True) if gap_share(page, d.box) >= least]
     if any(d.score >= SURE and not _continues(page, d.box, [a.box for a in again]) for d in found):
         return found
     held_again = share_of_ink(ink, [d.box for d in again])
