@@ -13,7 +13,7 @@ from .. import ops
 from ..cache import KVCache
 from ..errors import InputError
 from ..typing import Array
-from . import TextModel
+from . import TextInputs, TextModel
 
 CHUNK = 512  # tokens of a prompt that pass through the layers at a time: bounds memory, and fills a matrix product
 CHUNK_GPU = 8 * CHUNK  # a GPU needs larger products, and has the memory
@@ -28,6 +28,10 @@ class CausalLM(TextModel):
     options = ("cache", "logits_to_keep")
     adds_bias: ClassVar[bool] = False  # True if self-attention adds a bias to its scores
     head: Any
+
+    def forward(self, t: TextInputs) -> Array:
+        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
+        return self.head(t.last_tokens(self.base_model.encode(t)))
 
     def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
         """Logits (B, V) of the token after each row's first `lengths` (B,) tokens of T, which go into the cache.

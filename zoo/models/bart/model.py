@@ -153,10 +153,6 @@ class Decoder(CausalLM):
         cfg = self.config
         return cfg.decoder_layers, cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
-        return self.head(t.last_tokens(self.base_model.encode(t)))
-
 
 class BartForCausalLM(Decoder):
     """The decoder in a file of its own, with its own table of words; it may be given an encoder's states."""

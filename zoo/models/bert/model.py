@@ -231,7 +231,3 @@ class BertLMHeadModel(CausalLM, BertForMaskedLM):
     """The decoder: logits of the next token."""
 
     inputs = DECODER_INPUTS
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
-        return self.head(t.last_tokens(self.base_model.encode(t)))

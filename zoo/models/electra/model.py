@@ -88,10 +88,6 @@ class ElectraForCausalLM(CausalLM, ElectraForMaskedLM):
 
     inputs = ElectraModel.inputs
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
-        return self.head(t.last_tokens(self.base_model.encode(t)))
-
 
 class ElectraForPreTraining(ElectraHead):
     """The discriminator."""

@@ -124,10 +124,6 @@ class GPT2LMHeadModel(CausalLM, GPT2Head):
         super().__init__(w, cfg)
         self.head = Linear(w / "lm_head", cfg.n_embd, cfg.vocab_size, bias=False, vocab=True)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
-        return self.head(t.last_tokens(self.base_model.encode(t)))
-
 
 class GPT2ForSequenceClassification(GPT2Head):
     """A classifier of each row's last token that is not the padding token."""

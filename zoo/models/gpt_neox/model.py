@@ -114,10 +114,6 @@ class GPTNeoXForCausalLM(CausalLM, GPTNeoXHead):
         super().__init__(w, cfg)
         self.head = Linear(w / "embed_out", cfg.hidden_size, cfg.vocab_size, bias=False, vocab=True)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
-        return self.head(t.last_tokens(self.base_model.encode(t)))
-
 
 class GPTNeoXForSequenceClassification(GPTNeoXHead, llama.LlamaForSequenceClassification): ...
 

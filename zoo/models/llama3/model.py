@@ -191,10 +191,6 @@ class LlamaForCausalLM(CausalLM, LlamaHead):
         super().__init__(w, cfg)
         self.head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size, bias=False, vocab=True)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
-        return self.head(t.last_tokens(self.base_model.encode(t)))
-
 
 class LlamaForSequenceClassification(LlamaHead):
     """A classifier of each row's last token that is not the padding token."""

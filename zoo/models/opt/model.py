@@ -145,10 +145,6 @@ class OPTForCausalLM(CausalLM, OPTHead):
         super().__init__(w, cfg)
         self.head = Linear(w / "lm_head", cfg.embedding_size, cfg.vocab_size, bias=False, vocab=True)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
-        return self.head(t.last_tokens(self.base_model.encode(t)))
-
 
 class OPTForSequenceClassification(OPTHead):
     """A classifier of each row's last token that is not the padding token."""

@@ -106,10 +106,6 @@ class RobertaForCausalLM(CausalLM, RobertaForMaskedLM):
 
     inputs = RobertaModel.inputs
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
-        return self.head(t.last_tokens(self.base_model.encode(t)))
-
 
 class RobertaForSequenceClassification(RobertaHead):
     def __init__(self, w: Weights, cfg: RobertaConfig):

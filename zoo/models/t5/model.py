@@ -209,10 +209,6 @@ class T5Decoder(CausalLM):
         cfg = self.config
         return cfg.decoder_layers, cfg.num_heads, cfg.d_kv
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
-        return self.head(t.last_tokens(self.base_model.encode(t)))
-
 
 class T5ForConditionalGeneration(TextToText):
     """The encoder of a text, and the decoder that writes another."""

@@ -181,10 +181,6 @@ class TrOCRForCausalLM(CausalLM):
         cfg = self.config
         return cfg.decoder_layers, cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V), or (B, logits_to_keep, V)."""
-        return self.head(t.last_tokens(self.base_model.encode(t)))
-
 
 class VisionEncoderDecoderModel(ImageToText):
     """An encoder of images, and the decoder that writes their text."""
