@@ -53,6 +53,9 @@ def test_leaders_in_pictures_are_painted_over(pitch: float, dots: int, size: int
 def test_three_dots_letters_and_rules_across_stay() -> None:
     rule = np.full((40, 600, 3), 255, np.uint8)
     rule[20:22, 10:590:6] = 0
-    for pixels in (drawn(7, 3, 3), drawn(12, 20, 9), rule):
+    small = np.full((40, 600, 3), 255, np.uint8)  # letters without tall ones, in small print
+    for x in range(20, 120, 4):
+        small[20:25, x : x + 2] = 0
+    for pixels in (drawn(7, 3, 3), drawn(12, 20, 9), drawn(7, 12, 5), small, rule):
         assert without_leader_dots(pixels) is pixels
     assert not ink_without_rules(rule).any()

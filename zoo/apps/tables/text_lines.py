@@ -20,7 +20,8 @@ from .table import Word
 
 RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
 DOTS, DOT, EVEN = 12, 20, 0.9  # a rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike
-LEADER, LOW = 6, 5  # the fewest dots of a leader; pixels: the greatest size of a dot
+LEADER, LOW = 6, 3  # the fewest dots of a leader; pixels: the greatest size of a dot
+HIGHEST, FAR = 5, 2.4  # pixels: the greatest size of dots so many times their width apart
 ACROSS = 0.8  # of a crop's width: a longer row of dots is a rule
 LETTER_GAP, COLUMN_GAP = 0.15, 0.7  # of a line's height: the least gap between two words, and between two columns
 HIGH, LOW_PART = 1.6, 0.3  # of the usual height of lines: two lines in one; of the former: what is lower is no line
@@ -128,16 +129,20 @@ def _dots(ink: np.ndarray, dashes: bool) -> Iterator[tuple[int, int, int]]:
         if last - first + 2 < LEADER:
             continue
         y, dots = int(ys[first]), range(first, last + 2)
-        for a, b in spans(np.array([_is_low(ink, y, begins[i], ends[i]) for i in dots])):  # a letter may end the run
+        widest = int(np.median(sizes[first : last + 2])) + 1
+        low = HIGHEST if widest > LOW and pitches[first] >= FAR * widest else LOW  # small letters are as high
+        for a, b in spans(
+            np.array([_is_low(ink, y, begins[i], ends[i], low) for i in dots])
+        ):  # a letter may end the run
             own = sizes[first + a : first + b]
-            enough = len(own) >= (LEADER if own.max() <= LOW else DOTS) and (dashes or own.max() <= LOW)
+            enough = len(own) >= (LEADER if own.max() <= low else DOTS) and (dashes or own.max() <= low)
             x0, x1 = int(begins[first + a]), int(ends[first + b - 1])
-            if enough and np.mean(np.abs(own - np.median(own)) <= 1) >= EVEN and _is_low(ink, y, x0, x1):
+            if enough and np.mean(np.abs(own - np.median(own)) <= 1) >= EVEN and _is_low(ink, y, x0, x1, low):
                 yield y, x0, x1
 
 
-def _is_low(ink: np.ndarray, y: int, x0: int, x1: int) -> bool:
-    return int(np.count_nonzero(ink[max(0, y - LOW) : y + LOW + 1, x0:x1].any(1))) <= LOW
+def _is_low(ink: np.ndarray, y: int, x0: int, x1: int, low: int) -> bool:
+    return int(np.count_nonzero(ink[max(0, y - low) : y + low + 1, x0:x1].any(1))) <= low
 
 
 def without_leader_dots(pixels: np.ndarray) -> np.ndarray:
@@ -146,9 +151,9 @@ def without_leader_dots(pixels: np.ndarray) -> np.ndarray:
     for y, x0, x1 in _dots(ink, False):
         if x1 - x0 < ACROSS * pixels.shape[1]:
             clean = pixels.copy() if clean is pixels else clean
-            top = max(0, y - LOW)
-            rows = spans(np.any(ink[top : y + LOW + 1, x0:x1], 1))
-            a, b = next((a, b) for a, b in rows if a <= y - top < b)  # what is nearer than LOW may be a letter
+            top = max(0, y - HIGHEST)
+            rows = spans(np.any(ink[top : y + HIGHEST + 1, x0:x1], 1))
+            a, b = next((a, b) for a, b in rows if a <= y - top < b)  # what is near may be a letter
             band = slice(max(0, top + a - 1), top + b + 1), slice(max(0, x0 - 1), x1 + 1)
             clean[band] = np.median(pixels[band], (0, 1)).astype(np.uint8)
     return clean
