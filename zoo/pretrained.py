@@ -149,6 +149,7 @@ class Pretrained(Trainable):
             sizes=config.sizes(),
             keep_16bit=cls.keep_16bit and where.is_numpy and dtype is None,
             keep_quantised=keep_quantised,
+            keep_order=engine is not None,
             choice=None if engine is not None and weights in engine.QUANTISES else choice,
             fuse=not trainable,
             new_head=head,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,11 +87,15 @@ class QuantType:
 
 @dataclass(frozen=True, eq=False)
 class QuantRows:
-    """Rows of a matrix, of one QuantType; `arrays` are its fields, of NumPy, torch or a tracer."""
+    """Rows of a matrix, of one QuantType; `arrays` are its fields, of NumPy, torch or a tracer.
+
+    order: the index (rows,) of each row in the arrays, where these are in another order; rows that are taken are not.
+    """
 
     kind: QuantType
     columns: int
     arrays: tuple[Any, ...]
+    order: np.ndarray | None = None
 
     def __len__(self) -> int:
         return self.arrays[0].shape[0]
@@ -111,17 +115,23 @@ class QuantRows:
 
     def __getitem__(self, rows: Any) -> QuantRows:
         """The rows of a slice or of an array of indices (N,)."""
+        rows = rows if self.order is None else self.order[rows]
         return QuantRows(self.kind, self.columns, tuple(array[rows] for array in self.arrays))
 
     def map(self, fn: Callable[[Array], Array]) -> QuantRows:
-        return QuantRows(self.kind, self.columns, tuple(map(fn, self.arrays)))
+        return replace(self, arrays=tuple(map(fn, self.arrays)))
+
+    def in_order(self) -> QuantRows:
+        """The same rows, copied if their arrays are in another order."""
+        return self if self.order is None else self[:]
 
     def dequantise(self) -> np.ndarray:
         """The rows as a NumPy array (E, D): float32, or float64 if stored so."""
+        arrays = [np.asarray(array) for array in self.in_order().arrays]
         if self.kind.name in ("F32", "F64"):
-            return np.asarray(self.arrays[0])
+            return arrays[0]
         out = np.empty((len(self), self.width), np.float32)
-        self.kind.dequantise([np.asarray(array) for array in self.arrays], out)
+        self.kind.dequantise(arrays, out)
         return out[:, : self.columns]
 
     def check(self, name: str) -> QuantRows:

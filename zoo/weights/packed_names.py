@@ -25,7 +25,7 @@ _NAME = re.compile(r"(.+)\.([A-Z]+[0-9]*[0-9A-Z_]*)\.([a-z_]+)")
 
 def stored_fields(name: str, rows: QuantRows) -> Iterator[tuple[str, str, Array]]:
     """Yield (tensor, element type, array) for each field of a quantised matrix."""
-    for field, array in zip(rows.kind.fields, rows.arrays, strict=True):
+    for field, array in zip(rows.kind.fields, rows.in_order().arrays, strict=True):
         yield f"{name}.{rows.kind.name}.{field.name}", _TYPES[field.dtype], array
 
 

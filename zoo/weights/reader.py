@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -80,6 +80,7 @@ class Reader:
     sizes: Mapping[str, int] = field(default_factory=dict)  # config field -> value, to explain a wrong shape
     keep_16bit: bool = False  # matrices of 16-bit numbers stay as the file has them
     keep_quantised: bool = False  # quantised matrices, too
+    keep_order: bool = False  # and the order of their rows, which are reordered when they are used
     fuse: bool = True  # matrices that are used together become one array, not a tuple
     new_head: NewHead | None = None
     choice: QuantChoice | None = None  # the types that floating-point matrices are quantised to
@@ -143,7 +144,8 @@ class Reader:
             stored = self.new_head.draw(name, shape) if self.new_head and is_new else self.named.read(name, shape)
             file = stored_arrays(stored)
             if isinstance(stored, QuantRows):
-                stored = QuantRows(stored.kind, shape[-1], stored.arrays).check(name)
+                stored = replace(stored, columns=shape[-1]).check(name)
+                stored = stored if self.keep_order else stored.in_order()
             elif kind is not None:
                 from ..ops.on_numpy.quantise import quantise
 

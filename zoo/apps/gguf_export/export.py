@@ -230,7 +230,7 @@ def _data(gguf: Any, tensor: Tensor, quantised: Any) -> np.ndarray:
     if not isinstance(rows, QuantRows):
         return np.ascontiguousarray(rows, np.float32)
     if rows.kind.name == quantised.name and rows.width == rows.columns:
-        return np.ascontiguousarray(rows.arrays[0])
+        return np.ascontiguousarray(rows.in_order().arrays[0])
     wide = np.ascontiguousarray(rows.dequantise(), np.float32)
     if quantised.name.lower() in INSTEAD:  # the package only reads these
         return k_blocks.encode(wide, quantised.name)

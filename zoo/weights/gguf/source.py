@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ _PLAIN = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
 class GGUFFile(ListedFile):
-    """A Source: each tensor a read-only view of the mapped file, but for a llama's queries and keys.
+    """A Source: each tensor a read-only view of the mapped file, but for a llama's queries and keys in floating point.
 
     Names that transformers has no other for stay as they are, so that they are reported.
     """
@@ -64,9 +65,10 @@ class GGUFFile(ListedFile):
         ):
             return stored
         order = rows_of_halves(entry.shape[0], self._head)
-        copy = stored[order] if isinstance(stored, QuantRows) else RawTensor(stored.array[order], stored.dtype)
-        for array in stored.arrays if isinstance(stored, QuantRows) else (stored.array,):
-            release(array)
+        if isinstance(stored, QuantRows):
+            return replace(stored, order=order)
+        copy = RawTensor(stored.array[order], stored.dtype)
+        release(stored.array)
         return copy
 
 

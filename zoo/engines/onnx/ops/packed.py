@@ -304,7 +304,7 @@ def tiles(parts: Sequence[Part], kind: QuantType | None, name: str) -> Iterator[
                 yield begin + a, quantise(RawTensor(np.asarray(rows.arrays[0]), rows.kind.name), kind.name, name)
             else:
                 yield begin + a, rows
-            for array in rows.arrays:
+            for array in stored.arrays:
                 release(array)
         begin += len(stored)
 
