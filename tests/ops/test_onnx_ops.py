@@ -119,6 +119,37 @@ def test_attention(groups, given, window):
     check(call(ops.attention), call(naive.attention), inputs, inputs=hiding)
 
 
+@pytest.mark.parametrize("hidden", ["nothing", "one key", "a row", "everything"])
+def test_attention_looks_at_its_mask_when_it_runs(hidden):
+    def hiding(arrays):
+        mask = arrays[3]
+        mask[:] = hidden != "everything"
+        if hidden in ("one key", "a row"):
+            mask[-1, slice(-1, None) if hidden == "one key" else slice(None)] = False
+        return arrays
+
+    def twice(f):
+        def call(q, k, v, mask):  # the second layer shares what the first has made, inside a branch nothing
+            first = f(q, k, v, mask=mask, scale=0.3)
+            return f(first, k, v, mask=mask), f(q, k, v)
+
+        return call
+
+    kv, inputs = ("B", "S", 4, 8), ("B", "S", "bool")
+    check(twice(ops.attention), twice(naive.attention), [("B", "T", 4, 8), kv, kv, inputs], inputs=hiding, on_cpu=True)
+
+
+def test_only_graphs_of_this_machine_have_branches():
+    def nodes(**options):
+        graph = GraphBuilder(**options)
+        q = Symbol(graph, "q", (2, 5, 4, 8), np.dtype(np.float32))
+        ops.attention(q, q, q, mask=Symbol(graph, "mask", (2, 5), np.dtype(bool)))
+        return [node.op for node in graph.nodes]
+
+    assert nodes(on_cpu=True).count("If") == 1
+    assert "If" not in nodes() + nodes(standard=True, on_cpu=True)
+
+
 def test_norms():
     weights = [random(6), random(6)]
     shapes = [("B", "T", 6), ("B", "T", 6)]

@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import UnsupportedError
 from ...optional import pip_install
 from ...quant import QuantRows
-from .ops.graph import Made, Node, Recipe, Stored
+from .ops.graph import Branch, Made, Node, Recipe, Stored
 from .ops.packed import tiles
 
 if TYPE_CHECKING:
@@ -49,15 +49,12 @@ def model_proto(traced: Traced, inline: bool = True, location: str = "") -> Any:
             tensors.append(_external(name, *of, location, places[name], nbytes(stored)))
         else:
             tensors.append(onnx.numpy_helper.from_array(stored.array(), name))
-    nodes = [
-        oh.make_node(n.op, n.inputs, n.outputs, name=n.outputs[0], domain=n.domain, **n.attributes)
-        for n in (_typed(n) for n in traced.nodes)
-    ]
+    nodes = [_node(n) for n in traced.nodes]
     sides = [
         [oh.make_tensor_value_info(one.name, _type(np.dtype(one.dtype)), list(one.dims)) for one in side]
         for side in (traced.signature.inputs, traced.signature.outputs)
     ]
-    domains = {n.domain for n in traced.nodes} | {""}
+    domains = {one.domain for n in traced.nodes for one in n.nodes()} | {""}
     opsets = [oh.make_opsetid(domain, OPSET if not domain else 1) for domain in sorted(domains)]
     graph = oh.make_graph(nodes, "zoo", *sides, tensors)
     proto = oh.make_model(graph, opset_imports=opsets, ir_version=IR, producer_name="zoo")
@@ -143,10 +140,18 @@ def nbytes(stored: Stored) -> int:
     return math.prod(stored.shape) * stored.dtype.itemsize
 
 
-def _typed(node: Node) -> Node:
-    """A node with NumPy types replaced by the format's numbers for them."""
-    attributes = {k: _type(v) if isinstance(v, np.dtype) else v for k, v in node.attributes.items()}
-    return node._replace(attributes=attributes)
+def _node(n: Node) -> Any:
+    attributes = {name: _attribute(name, value) for name, value in n.attributes.items()}
+    return _onnx().helper.make_node(n.op, n.inputs, n.outputs, name=n.outputs[0], domain=n.domain, **attributes)
+
+
+def _attribute(name: str, value: Any) -> Any:
+    """A NumPy type as the format's number for it, a branch as its graph."""
+    if isinstance(value, Branch):
+        oh = _onnx().helper
+        output = oh.make_tensor_value_info(value.output, _type(value.dtype), None)
+        return oh.make_graph([_node(n) for n in value.nodes], name, [], [output])
+    return _type(value) if isinstance(value, np.dtype) else value
 
 
 def _type(dtype: np.dtype) -> int:

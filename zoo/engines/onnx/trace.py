@@ -104,7 +104,7 @@ def finish(
     for node in reversed(graph.nodes):
         if used.intersection(node.outputs):
             kept.append(node)
-            used.update(node.inputs)
+            used.update(name for one in node.nodes() for name in one.inputs)
     described = tuple(
         GraphOutput(
             name, tuple(text_of(n) if isinstance(n, Dim) else n for n in array.shape), str(array.dtype), is_image

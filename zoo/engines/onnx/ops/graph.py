@@ -5,7 +5,7 @@ Nothing here needs the package onnx; `zoo.engines.onnx.proto` writes the format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -35,6 +35,21 @@ class Node(NamedTuple):
     outputs: tuple[str, ...]
     attributes: dict[str, Any]
     domain: str = ""
+
+    def nodes(self) -> Iterator[Node]:
+        """The node itself and those of its branches."""
+        yield self
+        for value in self.attributes.values():
+            for node in value.nodes if isinstance(value, Branch) else ():
+                yield from node.nodes()
+
+
+class Branch(NamedTuple):
+    """A graph inside the graph, which reads the names around it and has no constants of its own."""
+
+    nodes: tuple[Node, ...]
+    output: str
+    dtype: np.dtype
 
 
 class Recipe:
@@ -125,6 +140,27 @@ class GraphBuilder:
         self._count += outputs
         self.nodes.append(Node(op, tuple(inputs), names, attributes, domain))
         return names[0] if outputs == 1 else names
+
+    def choose(self, condition: str, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+        """What `then` makes where a bool is True when the graph runs, else what `otherwise` makes.
+
+        Only for graphs that stay in the cache: an export with branches would be refused.
+        """
+        (first, y), (second, _) = self._branch(then), self._branch(otherwise)
+        name = f"if_{self._count}"
+        self._count += 1
+        self.nodes.append(Node("If", (condition,), (name,), {"then_branch": first, "else_branch": second}))
+        return type(y)(self, name, y.shape, y.dtype)
+
+    def _branch(self, make: Callable[[], Any]) -> tuple[Branch, Any]:
+        """A branch with what is made meanwhile, which nothing outside of it may use again."""
+        outside = self.nodes, self.memo, self._lengths
+        self.nodes, self.memo, self._lengths = [], dict(self.memo), dict(self._lengths)
+        try:
+            y = make()
+            return Branch(tuple(self.nodes), y.name, y.dtype), y
+        finally:
+            self.nodes, self.memo, self._lengths = outside
 
     def store(self, *parts: np.ndarray | QuantRows | Made, name: str | None = None) -> str:
         """Add a constant and return its name; the same arrays, and small equal ones, are stored once."""
