@@ -17,7 +17,7 @@ from ...errors import UnsupportedError, ZooError, nearest
 from ...ops.on_numpy import threads
 from ...optional import pip_install
 from ...weights.mapped import map_file, release, releasing
-from . import denormals
+from . import denormals, huge_pages
 
 # Providers that users call by another name than ONNX Runtime does.
 ALIASES = {"directml": "dml"}
@@ -190,6 +190,7 @@ class Session:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
         named = [provider] if provider == "CPUExecutionProvider" else [provider, "CPUExecutionProvider"]
         released: Any = nullcontext()
+        huge: Any = nullcontext()  # pages
         if self._constants and isinstance(model, Path):
             self._data = data = map_file(model.with_name(f"{model.name}.data"))
             self._mapped = [
@@ -197,9 +198,9 @@ class Session:
             ]
             for one in self._mapped:
                 options.add_initializer(*one)
-            released = releasing(data)
+            released, huge = releasing(data), huge_pages.asked()
         try:
-            with released, denormals.flushing():
+            with released, huge, denormals.flushing():
                 session = ort.InferenceSession(
                     model if isinstance(model, bytes) else str(model),
                     options,
