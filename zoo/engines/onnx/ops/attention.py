@@ -125,7 +125,7 @@ def _chosen(q: Symbol, k: Symbol, v: Symbol, mask: Symbol, scale: float) -> Symb
 def _fused(flat: list[Symbol], H: int, scale: float) -> Symbol:
     """MultiHeadAttention of q, k and v (B, T or S, H K) -> (B, T, H K).
 
-    It holds no scores of all tokens: 0.7 of plain operators' time for 512 tokens.  It would be slower with a mask.
+    It holds no scores of all tokens: 0.94 of plain operators' time without a mask (512 tokens, one thread).
     """
     shape = (*flat[0].shape[:2], flat[2].shape[2])
     return flat[0].new("MultiHeadAttention", flat, shape, domain=MICROSOFT, num_heads=H, scale=float(scale))
