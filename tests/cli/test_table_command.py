@@ -20,6 +20,7 @@ from zoo.images.boxes import Detection
 
 # Two tables of 2 rows and 2 columns on a page of 300 x 400, the first row of each a header.
 PLACES = [(20.0, 30.0, 220.0, 90.0), (20.0, 150.0, 220.0, 210.0)]
+INKED = [(30.0, 35.0, 171.0, 81.0), (30.0, 155.0, 171.0, 201.0)]  # where their words are, to which edges go
 TEXTS = [["a", "b", "=1+1", "2,5"], ["c", "d", "", "<4>"]]
 
 
@@ -50,7 +51,7 @@ class Stub:
         self.loaded.append((name, task, device))
         self.locks.add(lock)
         if task == "read":
-            return lambda lines: [Reading("read", 0.5)] * len(lines)
+            return lambda lines: [Reading("read", 0.8)] * len(lines)
         return self.structure if "structure" in name else self.detection
 
     def detection(self, image: np.ndarray, threshold: float) -> list[Detection]:
@@ -107,7 +108,7 @@ def test_a_pipe_gets_json(stub: Stub, capsys: pytest.CaptureFixture[str]) -> Non
     tables = [Table.from_dict(data) for data in json.loads(out.out)]
     assert [[cell.text for cell in table.cells] for table in tables] == TEXTS
     assert [table.header_rows for table in tables] == [1, 1]
-    np.testing.assert_allclose([table.box for table in tables], PLACES, atol=6)  # with a margin around the ink
+    np.testing.assert_allclose([table.box for table in tables], INKED, atol=1)
     assert out.err == ""
     assert [(name.split("-")[2], task) for name, task, _ in stub.loaded] == [
         ("structure", "detect"),
@@ -124,7 +125,7 @@ def test_a_terminal_gets_text(stub: Stub, capsys: pytest.CaptureFixture[str], mo
     assert re.search(r"^  rows +2, of the header 1$", out, re.MULTILINE)
     assert re.search(r"^  a +b$", out, re.MULTILINE)
     assert re.search(r"^  =1\+1 +2,5$", out, re.MULTILINE)
-    assert "(20, 150, 220, 210)" in out
+    assert "(30, 155, 171, 201)" in out
     assert run("page.png", "--ocr", "none") == 0
     assert capsys.readouterr().out.count("  no text\n") == 2
     assert run("page.png", "--json") == 0

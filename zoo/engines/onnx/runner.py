@@ -143,8 +143,9 @@ class OnnxRunner(Runner):
         return OpenGraph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes, **how))
 
     def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...]) -> Traced:
-        of_products = partial(int8, cheap=has_cheap_products())
-        precision = self._policy(fn.__self__, of_products, fn, *records)  # type: ignore[attr-defined]
+        model: Any = fn.__self__  # type: ignore[attr-defined]
+        of_products = partial(int8, cheap=has_cheap_products() and not isinstance(model, CausalLM))
+        precision = self._policy(model, of_products, fn, *records)
         on_cpu = self._provider == "CPUExecutionProvider"
         make = partial(trace, fn, *records, precision=precision, masks=False, on_cpu=on_cpu)
         traced = make()
