@@ -19,13 +19,13 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from . import harness
 from .checkpoints import once
 
 # name -> the layout of the random checkpoint, of parity.specs, and its size
-MODELS = {
+MODELS: dict[str, tuple[str, Literal["tiny", "full"]]] = {
     "llama-3.2-1b": ("Llama-3.2-1B", "full"),
     "llama-tiny": ("Llama-3.2-1B", "tiny"),
     "qwen3-0.6b": ("Qwen3-0.6B", "full"),
