@@ -6,8 +6,9 @@ import math
 import mmap
 import reprlib
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -95,15 +96,15 @@ def release(array: np.ndarray) -> None:
 
 
 @contextmanager
-def releasing(array: np.ndarray) -> Iterator[None]:
-    """Meanwhile release the memory of a mapped array again and again, as another library reads it bit by bit."""
+def meanwhile(call: Callable[[], object], every: float) -> Iterator[None]:
+    """Call something again and again in a thread, with so many seconds between, and once more at the end."""
     ends = threading.Event()
 
     def run() -> None:
         last = False
         while not last:
-            last = ends.wait(EVERY)
-            release(array)
+            last = ends.wait(every)
+            call()
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -112,6 +113,11 @@ def releasing(array: np.ndarray) -> Iterator[None]:
     finally:
         ends.set()
         thread.join()
+
+
+def releasing(array: np.ndarray) -> AbstractContextManager[None]:
+    """Meanwhile release the memory of a mapped array again and again, as another library reads it bit by bit."""
+    return meanwhile(partial(release, array), EVERY)
 
 
 def place_of(array: np.ndarray) -> tuple[Path, int] | None:

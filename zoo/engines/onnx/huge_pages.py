@@ -10,9 +10,10 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
+
+from ...weights.mapped import meanwhile
 
 SIZE = 2 << 20  # bytes of a huge page
 LEAST = 16 << 20  # bytes of a region; a thread's stack has fewer
@@ -21,32 +22,23 @@ EVERY = 0.001  # seconds between looks; memory that is written before keeps its 
 Region = tuple[int, int]  # its first byte, and the one after its last
 
 
-@contextmanager
-def asked() -> Iterator[None]:
+def asked() -> AbstractContextManager[None]:
     """Meanwhile ask for huge pages for new memory of this process.
 
     To move what was written before too (MADV_COLLAPSE) takes a second or two, in which prompts wait.
     """
     if sys.platform != "linux":
-        yield
-        return
+        return nullcontext()
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    known, ends = set(_regions()), threading.Event()
+    known = set(_regions())
 
-    def run() -> None:
-        while not ends.wait(EVERY):
-            for begin, end in set(_regions()) - known:
-                advise(begin, end - begin, mmap.MADV_HUGEPAGE)
-                known.add((begin, end))
+    def ask() -> None:
+        for begin, end in set(_regions()) - known:
+            advise(begin, end - begin, mmap.MADV_HUGEPAGE)
+            known.add((begin, end))
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ends.set()
-        thread.join()
+    return meanwhile(ask, EVERY)
 
 
 def _regions() -> Iterator[Region]:
