@@ -42,7 +42,7 @@ STAGES = {  # in the order of `all`: minutes that each has at most
     "kernels": (5, "every kernel against torch's own"),
     "models": (7.5, "models against transformers: eager, sdpa and torch.compile"),
     "rank": (6, "the configs that kernels choose from, and which is fastest"),
-    "parity": (4, "python -m parity --all in float32, float16 and bfloat16"),
+    "parity": (4, "parity of each model_type in float32, float16 and bfloat16"),
 }
 
 

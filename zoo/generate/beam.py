@@ -37,14 +37,14 @@ class _Search:
         self.running = [_Beam(prompt[:0], none, np.float32(0), 0, None)]
         self.ended: list[_Beam] = []
 
-    def step(self, next: _Next, row: int, config: GenerationConfig, stop: Stop | None):
+    def step(self, ahead: _Next, row: int, config: GenerationConfig, stop: Stop | None):
         """Add one token to each beam, whose rows in the batch are those from `row` on."""
-        scores, logprobs = (x[row : row + len(self.running)] for x in (next.scores, next.logprobs))
+        scores, logprobs = (x[row : row + len(self.running)] for x in (ahead.scores, ahead.logprobs))
         totals = np.array([beam.score for beam in self.running])[:, None] + scores
         found = []
         for at in _best(totals.reshape(-1), config.candidates).tolist():
             parent, place = divmod(at, totals.shape[1])
-            beam, token = self.running[parent], place if next.ids is None else int(next.ids[row + parent, place])
+            beam, token = self.running[parent], place if ahead.ids is None else int(ahead.ids[row + parent, place])
             ids = np.append(beam.ids, token)
             ends = token in config.eos_token_id or (stop is not None and stop(ids.tolist()))
             reason = "stop" if ends else "length" if len(ids) == self.limit else None
@@ -78,10 +78,10 @@ def beam_search(
     cache, logits = first_logits(model, prompts, room, context, config, rows=config.num_beams)
     active = searches
     while True:
-        next, row = _next(logits, active, config), 0
+        ahead, row = _next(logits, active, config), 0
         for search in active:
             count = len(search.running)
-            search.step(next, row, config, stop)
+            search.step(ahead, row, config, stop)
             row += count
         active = [search for search in active if not search.is_done(config)]
         if not active:

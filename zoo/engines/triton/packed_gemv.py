@@ -33,10 +33,7 @@ class PackedGemvConfig(NamedTuple):
 
 # Each lane takes one group of each row: it sums a block's numbers alone, before it scales the sum.
 PACKED_GEMV = PackedGemvConfig(4, 32, 1)
-PACKED_GEMV_HOPPER = {
-    False: PackedGemvConfig(1, 64, 1),
-    True: PackedGemvConfig(1, 128, 2),
-}  # of bytes: ranked on an H100
+NIBBLES_HOPPER, BYTES_HOPPER = PackedGemvConfig(1, 64, 1), PackedGemvConfig(1, 128, 2)  # ranked on an H100
 PACKED_GEMV_64_LANES = PackedGemvConfig(4, 64, 1)  # gfx942 has 64 lanes a warp
 
 
@@ -47,12 +44,13 @@ def suits(x: Tensor, kind: str) -> bool:
 
 def packed_gemv_config(x: Tensor, kind: str, outputs: int) -> PackedGemvConfig:
     """The config for x (..., I) and a matrix of this kind with `outputs` rows."""
-    config = PACKED_GEMV_64_LANES if table(x) == "gfx942" else PACKED_GEMV
-    few = outputs < 8 * config.block_o * multiprocessors(x)
     if table(x) == "sm_90":
-        config = PACKED_GEMV_HOPPER[kind.startswith("INT8")]
-    elif few or x.dtype == torch.float32:  # fewer outputs each keep more programs busy, and need fewer registers
-        config = config._replace(block_o=2)
+        config = BYTES_HOPPER if kind.startswith("INT8") else NIBBLES_HOPPER
+    else:
+        config = PACKED_GEMV_64_LANES if table(x) == "gfx942" else PACKED_GEMV
+        few = outputs < 8 * config.block_o * multiprocessors(x)
+        if few or x.dtype == torch.float32:  # fewer outputs each keep more programs busy, and need fewer registers
+            config = config._replace(block_o=2)
     return config._replace(block_g=min(config.block_g, triton.next_power_of_2(ceil_div(x.shape[-1], 32))))
 
 
