@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from zoo.checkpoint.files import Checkpoint
 from zoo.checkpoint.names import EMBEDDED, as_name
 from zoo.errors import InputError, ZooError, nearest
 from zoo.files.json_file import read_json
-from zoo.hub import Checkpoint, find
-from zoo.lock import find as find_locked
+from zoo.hub import find
 from zoo.registry import FAMILIES
 
 from .checkpoints import build
@@ -40,7 +40,7 @@ class Case:
     def files(self, seed: int) -> Iterator[Checkpoint]:
         """The checkpoint's files: a random one is made for the time of the context, a hub name is downloaded."""
         if not self.name.startswith(RANDOM):
-            yield find_locked(self.name, lock=self.lock_file, revision=self.revision, local_files_only=self.cached)
+            yield find(self.name, lock=self.lock_file, revision=self.revision, local_files_only=self.cached)
             return
         size: Size = "full" if self.size == "full" else "tiny"
         with tempfile.TemporaryDirectory(prefix="parity-") as root:

@@ -18,8 +18,8 @@ import zoo
 from zoo.apps.gguf_export.export import TYPES, export, package
 from zoo.checkpoint.files import Checkpoint
 from zoo.checkpoint.modules import is_sentence_encoder
+from zoo.hub import find
 from zoo.loading import model_of
-from zoo.lock import find
 from zoo.options import Options
 from zoo.quant import QUANT_TYPES, QuantRows
 from zoo.weights.gguf.parts import read_parts

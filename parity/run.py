@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from zoo.checkpoint.files import Checkpoint
+from zoo.checkpoint.lock_file import entry_of
 from zoo.devices import placement
 from zoo.errors import ZooError
 from zoo.loading import model_of
-from zoo.lock import entry_of
 from zoo.nn import leaves
 
 from .cases import Case

@@ -28,6 +28,8 @@ from tests.small_pdf import pdf, text
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
 from zoo.apps.tables.batch import extract_pages
+from zoo.checkpoint.files import local_checkpoint
+from zoo.checkpoint.names import as_name
 
 ROOT = Path(__file__).parent.parent
 STAND_INS = {
@@ -53,6 +55,7 @@ STAND_INS = {
     "FacebookAI/roberta-large-mnli": "electra-classifier",
 }
 COLBERT = "colbert-ir/colbertv2.0"
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 CHAT = "meta-llama/Llama-3.2-1B-Instruct"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -79,16 +82,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 @pytest.fixture
 def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with the files that the pages speak of, and a hub that needs no network."""
-    find = zoo.hub.find
+    located = zoo.hub.located
 
     def found(name, *options, **more):
-        text = getattr(name, "text", name)
-        if text == "sentence-transformers/all-MiniLM-L6-v2" or text == CHAT or text in STAND_INS:
-            folder = built(text) if text == CHAT or text in STAND_INS else minilm
-            return replace(find(folder), name=text, revision=COMMIT)
-        return find(name, *options, **more)
+        if name.text in (MINILM, CHAT, *STAND_INS):
+            folder = minilm if name.text == MINILM else built(name.text)
+            return replace(local_checkpoint(as_name(folder), True), name=name.text, revision=COMMIT)
+        return located(name, *options, **more)
 
-    monkeypatch.setattr(zoo.hub, "find", found)
+    monkeypatch.setattr(zoo.hub, "located", found)
     # Processes of their own would not know the stand-ins.
     monkeypatch.setattr("zoo.apps.cli.table.extract_pages", lambda pages, worker, jobs: extract_pages(pages, worker))
     monkeypatch.setattr("zoo.apps.cli.demo.serve", lambda *_: None)  # which would never end

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import zoo
-from zoo import hub, lock
+from zoo import hub
 from zoo.generate import GenerationConfig
 from zoo.models.bert import BertForSequenceClassification
 from zoo.models.llama3 import LlamaForCausalLM
@@ -72,8 +72,7 @@ def test_loading_options_are_the_fields_of_the_dataclass():
         (lambda: zoo.load("stories260k", devcie="cpu"), "devcie"),
         (lambda: zoo.load_model("stories260k", graphs=False), "graphs"),
         (lambda: LlamaForCausalLM.from_pretrained("stories260k", graphs=False), "graphs"),
-        (lambda: lock.find("stories260k", device="cpu"), "device"),
-        (lambda: hub.find("stories260k", lock="zoo.lock"), "lock"),
+        (lambda: hub.find("stories260k", device="cpu"), "device"),
         (lambda: zoo.export("stories260k", "out", trainable=True), "trainable"),
     ],
 )

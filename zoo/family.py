@@ -25,6 +25,16 @@ TASK_OF_HEAD: dict[str, str] = {
     "ForConditionalGeneration": "text2text-generation",
     "ForAudioClassification": "audio-classification",
 }
+# Tasks that read the output of another one's head, in families without a head of their own.
+_SAME_HEAD = {
+    "sparse-embed": "fill-mask",
+    "multi-vector-embed": "embed",
+    "rerank": "classify",
+    "zero-shot-classification": "classify",
+    "embed": "zero-shot-image-classification",
+    "summarization": "text2text-generation",
+    "translation": "text2text-generation",
+}
 # Heads with these words in their names are those of models of images.
 _OF_IMAGES = ("Image", "Segmentation", "ObjectDetection", "Backbone")
 
@@ -120,3 +130,17 @@ class Family:
     def heads_for(self, task: str) -> tuple[str, ...]:
         """The heads of a task."""
         return tuple(head for head in self.heads if self.task_of(head) == task)
+
+    def heads_by_task(self, tasks: Iterable[str], architectures: Iterable[str]) -> dict[str, str]:
+        """The head for each of the tasks that the family has one for: the one that `architectures` names, or else the
+        first.
+        """
+        own, found = self.head_of(architectures), {}
+        for task in tasks:
+            if task == "rerank" and own is not None and self.is_decoder and own in self.heads_for("generate"):
+                found[task] = own
+                continue
+            heads = self.heads_for(task) or self.heads_for(_SAME_HEAD.get(task, task))
+            if heads:
+                found[task] = own if own in heads else heads[0]
+        return found

@@ -12,28 +12,37 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .checkpoint.files import NESTED, Checkpoint, beside_weights_among, nested_transformer
-from .checkpoint.local import choose_weights, in_folder, in_gguf, is_index, local_checkpoint
-from .checkpoint.names import EMBEDDED, GGUF, Name, as_name, check_revision, repository
-from .errors import HubError, NotFoundError, OfflineError, nearest
+from .checkpoint.files import (
+    NESTED,
+    Checkpoint,
+    adapter_checkpoint,
+    beside_weights_among,
+    in_folder,
+    in_gguf,
+    local_checkpoint,
+    nested_transformer,
+)
+from .checkpoint.lock_file import LockEntry, compare, entry_in, relative_to_here, used_files
+from .checkpoint.names import EMBEDDED, GGUF, Name, as_name
+from .errors import HubError, LockError, NotFoundError, OfflineError, nearest
 from .files.download import Request, fetch_file, listing, no_download, safetensors_headers
-from .options import DEFAULTS, HUB, Options
+from .options import DEFAULTS, FIND, Options
 from .warning import warn
-from .weights.files import read_index
+from .weights.files import choose_weight_file, is_index, read_index
 from .weights.memory import TensorHeader
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .options import HubOptions
+    from .options import FindOptions
 
 
 def find(
-    name_or_folder: str | os.PathLike[str] | Name,
+    name_or_folder: str | os.PathLike[str],
     options: Options = DEFAULTS,
     *,
     with_weights: bool = True,
-    **more: Unpack[HubOptions],
+    **more: Unpack[FindOptions],
 ) -> Checkpoint:
     """The files of a checkpoint, downloaded if need be.
 
@@ -44,37 +53,69 @@ def find(
     used, with a warning; `local_files_only` and HF_HUB_OFFLINE ask for that, without one.  `with_weights=False` leaves
     out the weight files.  `cache_dir` and `token` mean what they mean to huggingface_hub.
 
+    `lock`: the files are those of the commit that the lock names, the hub is asked only for what the cache lacks, and
+    all bytes are compared with the lock.
+
     Raises `NotFoundError`, `AccessError`, `OfflineError`, another `HubError` (server or disk trouble), or
-    `CheckpointError` where files are not what their names say.
+    `CheckpointError` where files are not what their names say; `LockError` where the lock does not name the checkpoint,
+    where `revision` is not the locked commit, and where a file is missing, different, or not in the lock.
     """
-    options = options.update(more, HUB)
-    name = as_name(name_or_folder)
-    check_revision(name, options.revision)
+    options = options.update(more, FIND)
+    name = as_name(name_or_folder, options.revision if options.lock is None else None)
+    entry = None if options.lock is None else entry_in(options.lock, name, options.revision)
+    found = located(name, options, entry, with_weights)
+    return found if entry is None else compare(found, entry)
+
+
+def located(name: Name, options: Options, entry: LockEntry | None = None, with_weights: bool = True) -> Checkpoint:
+    """The checkpoint of a name, or of its entry in a lock, with which it is not compared yet."""
     if name.is_local:
-        return local_checkpoint(name, with_weights)
-    repo, file = repository(name)
+        adapter = None if entry is None else adapter_checkpoint(name)
+        try:
+            return adapter or local_checkpoint(name, with_weights)
+        except NotFoundError as e:
+            if entry is None:
+                raise
+            hint = "" if os.path.isabs(os.path.expanduser(name.text)) else relative_to_here()
+            raise LockError(f"{entry.where}: {e}{hint}") from e
+    repo, file = name.repository
+    revision = options.revision if entry is None else entry.revision
     cache = None if options.cache_dir is None else os.path.abspath(os.path.expanduser(options.cache_dir))
-    request = Request(repo, options.revision, cache, options.token, with_weights, file)
+    request = Request(repo, revision, cache, options.token, with_weights, file)
     try:
-        return _in_cache(request) if options.local_files_only else _on_hub(request)
+        if options.local_files_only:
+            return _in_cache(request)
+        if entry is not None:  # the hub is asked only for what the cache lacks
+            with suppress(OfflineError):
+                cached = _in_cache(request)
+                if entry.files.keys() <= set(used_files(cached)):
+                    return cached
+        return _on_hub(request)
     except (NotFoundError, OfflineError) as error:
         if near := nearest(name.text, EMBEDDED):
             raise type(error)(f"{error}{near}") from error.__cause__
         raise
 
 
+def find_adapter(folder: str | os.PathLike[str], lock: str | os.PathLike[str] | None) -> Path:
+    """The folder of an adapter; with a lock, LockError where this does not name it, or names other files."""
+    if lock is not None:
+        find(folder, lock=lock)
+    return Path(folder).expanduser()
+
+
 def find_headers(
-    name_or_folder: str | os.PathLike[str], **more: Unpack[HubOptions]
+    name_or_folder: str | os.PathLike[str], **more: Unpack[FindOptions]
 ) -> tuple[Checkpoint, list[TensorHeader] | None]:
     """A checkpoint, and the headers of its tensors if its weights are on the hub alone; None: they are here.
 
     Arguments and errors as for `find`.
     """
-    options = DEFAULTS.update(more, HUB)
+    options = DEFAULTS.update(more, FIND)
     name = as_name(name_or_folder)
-    if name.is_local or options.local_files_only or repository(name)[1]:
-        return find(name, options), None
-    found = find(name, options, with_weights=False)
+    if options.lock is not None or name.is_local or options.local_files_only or name.repository[1]:
+        return find(name_or_folder, options), None
+    found = find(name_or_folder, options, with_weights=False)
     with suppress(NotFoundError):
         return in_folder(name.text, found.folder, found.revision, True), None
     request = Request(name.text, options.revision, None, options.token, False)
@@ -155,15 +196,18 @@ def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
                 fetch(part)
         return in_gguf(request.display, folder, request.file, commit)
     inside = [n.removeprefix(start) for n in listed if n.startswith(start)]
-    chosen = choose_weights([n for n in inside if "/" not in n], request) if request.weights else []
+    try:
+        chosen = choose_weight_file([n for n in inside if "/" not in n]) if request.weights else None
+    except NotFoundError as error:
+        raise NotFoundError(f"{request} has {error}") from error
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(fetch, beside_weights_among(listed)))
-    for name in chosen:
-        path = fetch(start + name)
-        shards = [start + shard for shard in read_index(path)] if is_index(name) else ()
+    if chosen is not None:
+        path = fetch(start + chosen)
+        shards = [start + shard for shard in read_index(path)] if is_index(chosen) else ()
         for shard in shards:
             if shard not in listed:
-                raise NotFoundError(f"{request} has no {shard}, which {name} names{nearest(shard, listed)}")
+                raise NotFoundError(f"{request} has no {shard}, which {chosen} names{nearest(shard, listed)}")
         for shard in shards:
             fetch(shard)
     return in_folder(request.repo, folder, commit, request.weights)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from .lock import find
+from .hub import find
 from .options import DEFAULTS, MODEL, Options
 from .pretrained import Pretrained
 from .registry import model_class as class_for

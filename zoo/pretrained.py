@@ -175,7 +175,7 @@ class Pretrained(Trainable):
     def from_pretrained(cls: type[M], name_or_folder: str | os.PathLike[str], **options: Unpack[ModelOptions]) -> M:
         """The model with the weights of a hub repository or a folder; arguments as for `zoo.load_model`."""
         from .checkpoint.config_file import read_config
-        from .lock import find
+        from .hub import find
 
         loading = DEFAULTS.update(options, MODEL)
         checkpoint = find(name_or_folder, loading)
@@ -202,7 +202,7 @@ class Pretrained(Trainable):
         config = own
         adapter = None
         if options.adapter is not None:
-            from .lock import find_adapter
+            from .hub import find_adapter
 
             adapter = Adapter(find_adapter(options.adapter, options.lock))
         if options.num_labels is not None or options.id2label is not None:

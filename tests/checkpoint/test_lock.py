@@ -16,9 +16,10 @@ import pytest
 import zoo
 from zoo.apps.cli import main
 from zoo.apps.tables import TableExtractor
+from zoo.checkpoint.lock_file import LockedFile, LockEntry, entry_of, read_lock, write_lock
 from zoo.errors import LockError, ZooError
 from zoo.hub import find
-from zoo.lock import LockedFile, LockEntry, check, entry_of, fingerprint, lock, read_lock, write_lock
+from zoo.lock import check, fingerprint, lock
 from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTModel
 from zoo.weights import RawTensor

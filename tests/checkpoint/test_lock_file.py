@@ -12,8 +12,9 @@ import pytest
 
 import zoo
 from tests.platforms import names_in
+from zoo.checkpoint.lock_file import LockedFile, LockEntry, read_lock, write_lock
 from zoo.errors import LockError
-from zoo.lock import LockedFile, LockEntry, check, lock, read_lock, write_lock
+from zoo.lock import check, lock
 
 
 def test_concurrent_writes_lose_nothing(tmp_path):
@@ -48,7 +49,7 @@ with one_writer(Path(sys.argv[1]), 10):
 
 def test_a_writer_that_died_blocks_nobody(tmp_path, monkeypatch):
     """One that lives does, until it ends, however it ends."""
-    monkeypatch.setattr("zoo.lock.PATIENCE", 0.05)
+    monkeypatch.setattr("zoo.checkpoint.lock_file.PATIENCE", 0.05)
     path = tmp_path / "zoo.lock"
     (tmp_path / ".zoo.lock.writing").touch()  # left behind
     lock(["stories260k"], path)

@@ -10,8 +10,9 @@ import pytest
 from made_gguf import OWN, gguf, write_llama
 
 import zoo
+from zoo.checkpoint.lock_file import entry_of
 from zoo.errors import CheckpointError, NotFoundError
-from zoo.lock import entry_of, find
+from zoo.hub import find
 from zoo.weights.files import open_weights
 from zoo.weights.gguf.parts import parts_of
 from zoo.weights.gguf.source import GGUFFile

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from hub_samples import BERT, NEEDED, SHARDED, SHARDS, UNNEEDED, fetched
 
-from zoo.lock import check, read_lock
+from zoo.checkpoint.lock_file import read_lock
+from zoo.lock import check
 
 ROOT = Path(__file__).resolve().parents[2]
 STORIES = ROOT / "zoo" / "data" / "stories260k"

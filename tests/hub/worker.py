@@ -1,6 +1,6 @@
-"""Runs `zoo.lock.find`, which without a lock is `zoo.hub.find`, in a process of its own: huggingface_hub
-reads the environment once, when it is imported.  {"write": lock, "name": name} locks;
-{"info": true, "name": name} runs `zoo info`.
+"""Runs `zoo.hub.find` in a process of its own: huggingface_hub reads the environment once, when it is imported.
+
+{"write": lock, "name": name} locks; {"info": true, "name": name} runs `zoo info`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import zoo.files.download
+import zoo.hub
 import zoo.lock
 from zoo.errors import ZooError
 
@@ -33,8 +34,7 @@ def call(arguments: dict) -> dict:
             from zoo.apps.cli.info import describe
 
             return describe(arguments.pop("name"), **arguments)
-        find = zoo.lock.find if "lock" in arguments else zoo.hub.find
-        found = find(arguments.pop("name"), **arguments)
+        found = zoo.hub.find(arguments.pop("name"), **arguments)
     except ZooError as error:
         cause = type(error.__cause__).__name__ if error.__cause__ else None
         return {"error": type(error).__name__, "message": str(error), "cause": cause}

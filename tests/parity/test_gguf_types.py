@@ -15,7 +15,7 @@ import zoo
 from parity.cases import Case
 from parity.rounding import beside_the_package, run_rounded
 from zoo.apps.gguf_export.export import export
-from zoo.lock import find
+from zoo.hub import find
 from zoo.quant import ggml
 
 OWN = Path(zoo.__file__).parent / "data" / "stories260k"

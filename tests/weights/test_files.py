@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from zoo.errors import CheckpointError, MissingWeightError, NotFoundError
-from zoo.weights.files import Sharded, choose_weight_files, non_finite, open_weights, read_index
+from zoo.weights.files import Sharded, choose_weight_file, non_finite, open_weights, read_index
 from zoo.weights.safetensors import SafetensorsFile
 
 INDEX = "model.safetensors.index.json"
@@ -49,7 +49,7 @@ def sharded(tmp_path):
     ],
 )
 def test_choice(names, chosen):
-    assert choose_weight_files(names) == [chosen]
+    assert choose_weight_file(names) == chosen
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_choice(names, chosen):
 )
 def test_nothing_to_choose(names):
     with pytest.raises(NotFoundError) as caught:
-        choose_weight_files(names)
+        choose_weight_file(names)
     assert all((name in str(caught.value)) == (name != "config.json") for name in names)
     assert "model.safetensors or" in str(caught.value)
 
 
 def test_no_weights_at_all():
     with pytest.raises(NotFoundError, match="no weight file at all"):
-        choose_weight_files(["config.json", "vocab.txt"])
+        choose_weight_file(["config.json", "vocab.txt"])
 
 
 @pytest.mark.parametrize("how", ["folder", "index", "list", "shards alone"])
@@ -170,7 +170,7 @@ def test_index_against_shards(sharded, weight_map, says):
 
 def test_missing_shard(sharded):
     (sharded / SECOND).unlink()
-    with pytest.raises(NotFoundError, match=f"lists {SECOND}, which is not in its folder; did you mean '{FIRST}'"):
+    with pytest.raises(NotFoundError, match=f"has no {SECOND}, which the index names; did you mean '{FIRST}'"):
         open_weights(sharded)
 
 

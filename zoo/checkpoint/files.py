@@ -1,4 +1,4 @@
-"""Checkpoint: the files of a checkpoint on this machine, and what they say, each read once."""
+"""Checkpoint: the files of a checkpoint on this machine, in a folder or a GGUF file, each read once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError, ZooError
+from ..errors import ConfigError, HubError, NotFoundError, ZooError, nearest
 from ..files.folder import CheckpointFolder
+from ..files.inside import checkpoint_file
 from ..files.json_file import MAX_BYTES, parse_json_list
+from ..weights.adapter import FILES as ADAPTER_FILES
+from ..weights.files import open_weights, weight_files
 from .config_file import read_config
 from .modules import MODULES, encoder_task, read_modules
+from .names import GGUF, Name
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -40,6 +44,7 @@ _SMALL_FILES = {
 _MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+(?:/[A-Za-z0-9_]*_[A-Za-z]+)?")
 
 NESTED = "0_Transformer"
+EMBEDDED_IN = Path(__file__).parent.parent / "data"  # the folders of the checkpoints that come with zoo
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,6 @@ class Checkpoint:
 
     def open_weights(self) -> Source:
         """The tensors of the weight files."""
-        from ..weights.files import open_weights
-
         return open_weights(self.weights) if self.opened is None else self.opened
 
     @cached_property
@@ -145,3 +148,71 @@ class NestedFolder(CheckpointFolder):
             target.write_bytes(self.read(name))
         else:
             super().copy(name, target)
+
+
+def local_checkpoint(name: Name, weights: bool) -> Checkpoint:
+    """The checkpoint at a path, or one that comes with zoo; NotFoundError or HubError if there is none."""
+    given = name.text
+    path = os.path.abspath(os.path.expanduser(given)) if name.is_path else str(EMBEDDED_IN / given)
+    if not os.path.exists(path):
+        parent, last = os.path.split(path)
+        try:
+            near = nearest(last, os.listdir(parent))
+        except (OSError, ValueError):
+            near = f": nor is there a folder {parent!r} that can be read"
+        raise NotFoundError(f"there is no folder {given!r}{near}")
+    if path.endswith(GGUF) and os.path.isfile(path):
+        return in_gguf(given, Path(os.path.dirname(path)), os.path.basename(path), None)
+    if not os.path.isdir(path):
+        raise HubError(
+            f"{given!r} is a file: pass the folder that holds it and its config.json, {os.path.dirname(path)!r}"
+        )
+    return in_folder(given, Path(path), None, weights)
+
+
+def adapter_checkpoint(name: Name) -> Checkpoint | None:
+    """A folder with a LoRA adapter and no checkpoint, as a checkpoint without weights."""
+    contents = CheckpointFolder(Path(name.text).expanduser())
+    if not name.is_path or not contents.has(ADAPTER_FILES[0]) or contents.has("config.json"):
+        return None
+    files = tuple(name for name in ADAPTER_FILES if contents.has(name))
+    return Checkpoint(name.text, contents.path, None, files, (), contents)
+
+
+def in_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpoint:
+    """The checkpoint in a GGUF file."""
+    from ..weights.gguf.folder import GGUFFolder
+    from ..weights.gguf.parts import check_all, parts_of
+    from ..weights.gguf.source import GGUFFile
+
+    try:
+        parts = parts_of(file)
+        check_all(file, [part for part in parts if (folder / part).exists()] if len(parts) > 1 else parts)
+        if revision is not None:
+            for part in parts:
+                checkpoint_file(folder, part)  # a user's own file may be a link to another disk
+        source = GGUFFile(folder / file)
+        paths, contents = tuple(folder / part for part in parts), GGUFFolder(source.path, source.header)
+        return Checkpoint(name, folder, revision, tuple(parts), paths, contents, opened=source)
+    except OSError as error:
+        raise HubError(f"cannot read {folder / file}: {error}") from error
+
+
+def in_folder(name: str, folder: Path, revision: str | None, weights: bool) -> Checkpoint:
+    """The checkpoint in a folder; NotFoundError if a file that it needs is missing."""
+    try:
+        small = beside_weights(folder)
+        nested = nested_transformer(small)
+        if "config.json" not in small and nested is None:
+            names = os.listdir(folder)
+            found = [name for name in sorted(names) if name.endswith(GGUF)]
+            instead = f": did you mean the file, {str(folder / found[0])!r}?" if found else ""
+            raise NotFoundError(f"{folder} has no config.json{instead or nearest('config.json', names)}")
+        for file in small:
+            checkpoint_file(folder, file)
+        paths = weight_files(folder / nested if nested else folder) if weights else []
+    except OSError as error:
+        raise HubError(f"cannot read the folder {folder}: {error}") from error
+    files = [*small, *(path.relative_to(folder).as_posix() for path in paths)]
+    contents = NestedFolder(folder) if nested else CheckpointFolder(folder)
+    return Checkpoint(name, folder, revision, tuple(files), tuple(paths), contents)

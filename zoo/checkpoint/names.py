@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from ..errors import HubError
-from ..guards.names import is_file_name
+from ..files.inside import is_file_name
 
 # Checkpoints that come with zoo, by name: folders in zoo/data.
 EMBEDDED = ("stories260k", "zoo-read", "zoo-table-structure", "zoo-table-detect")
@@ -27,45 +27,37 @@ class Name(NamedTuple):
         """True if no hub is needed."""
         return self.is_path or self.text in EMBEDDED
 
+    @property
+    def repository(self) -> tuple[str, str | None]:
+        """The repository of the hub, and the GGUF file in it if one is named; HubError if it is no such name."""
+        repo, colon, file = self.text.partition(":")
+        if not colon or not file.endswith(GGUF):
+            repo, file = self.text, None
+        elif not all(is_file_name(part) for part in file.split("/")):
+            raise HubError(f"{file!r} is not the name of a file in a repository: expected 'org/name:file{GGUF}'")
+        parts = repo.split("/")
+        sound = len(parts) <= 2 and all(_REPO_PART.fullmatch(part) for part in parts)
+        if not sound or len(repo) > 96 or "--" in repo or ".." in repo or repo.endswith(".git"):
+            known = "a hub name is 'org/name', of letters, digits and -_."
+            raise HubError(f"{repo!r} is neither a folder here nor a hub name: {known}")
+        return repo, file
 
-def as_name(name_or_folder: str | os.PathLike[str] | Name) -> Name:
-    """The name that a user gave; HubError if it is none.
+
+def as_name(name_or_folder: str | os.PathLike[str], revision: object = None) -> Name:
+    """The name that a user gave; HubError if it is none, or if a revision was asked for that it cannot have.
 
     It is a path if it exists, is a `Path`, or looks like one: starts with `.`, `/`, `~` or a drive letter, or is a
     GGUF file.
     """
-    if isinstance(name_or_folder, Name):
-        return name_or_folder
     given = os.fspath(name_or_folder) if isinstance(name_or_folder, str | os.PathLike) else None
     if not isinstance(given, str) or not given.strip():
         raise HubError(f"{name_or_folder!r} is not a checkpoint: expected a hub name, 'org/name', or a folder's path")
     looks_gguf = given.endswith(GGUF) and ":" not in given
     # os.path.exists answers False where pathlib raises: NUL bytes, names that are too long.
     looks = given.startswith((".", "/", "\\", "~")) or re.match(r"[A-Za-z]:[\\/]", given) or os.path.exists(given)
-    return Name(given, isinstance(name_or_folder, os.PathLike) or bool(looks) or looks_gguf)
-
-
-def repository(name: Name) -> tuple[str, str | None]:
-    """The repository of the hub, and the GGUF file in it if one is named; HubError if it is no such name."""
-    repo, colon, file = name.text.partition(":")
-    if not colon or not file.endswith(GGUF):
-        repo, file = name.text, None
-    elif not all(is_file_name(part) for part in file.split("/")):
-        raise HubError(f"{file!r} is not the name of a file in a repository: expected 'org/name:file{GGUF}'")
-    parts = repo.split("/")
-    sound = len(parts) <= 2 and all(_REPO_PART.fullmatch(part) for part in parts)
-    if not sound or len(repo) > 96 or "--" in repo or ".." in repo or repo.endswith(".git"):
-        raise HubError(
-            f"{repo!r} is neither a folder here nor a hub name: a hub name is 'org/name', of letters, digits and -_."
-        )
-    return repo, file
-
-
-def check_revision(name: Name, revision: object) -> None:
-    """HubError if the revision is not one that this name can have: only repositories have branches, tags, commits."""
-    if revision is None:
-        return
-    if name.is_local:
-        raise HubError(f"revision {revision!r} was asked for the folder {name.text!r}: only hub names have revisions")
-    if not isinstance(revision, str) or _NOT_IN_REVISION.search(revision):
-        raise HubError(f"revision {revision!r} of {name.text!r} is not the name of a branch, a tag or a commit")
+    name = Name(given, isinstance(name_or_folder, os.PathLike) or bool(looks) or looks_gguf)
+    if revision is not None and name.is_local:
+        raise HubError(f"revision {revision!r} was asked for the folder {given!r}: only hub names have revisions")
+    if revision is not None and (not isinstance(revision, str) or _NOT_IN_REVISION.search(revision)):
+        raise HubError(f"revision {revision!r} of {given!r} is not the name of a branch, a tag or a commit")
+    return name

@@ -1,4 +1,4 @@
-"""Paths of a checkpoint's files, which may not lead out of its folder."""
+"""Names and paths of a checkpoint's files, which may not lead out of its folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from ..errors import CheckpointError, ZooError
 
 LFS_POINTER = b"version https://git-lfs"  # what git has in place of a large file that `git lfs` has not fetched
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_FORBIDDEN = re.compile(r'[\x00-\x1f/\\:*?"<>|]')
+_DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 
 
 def checkpoint_file(folder: Path, name: str) -> Path:
@@ -56,6 +58,15 @@ def is_file_inside(folder: Path, name: str) -> bool:
         if not stat.S_ISLNK(mode):
             return stat.S_ISREG(mode)
     return checkpoint_file(folder, name).is_file()
+
+
+def is_file_name(name: str) -> bool:
+    """True if a name from an index, a lock or a server is a plain file name on every system: no path, no device."""
+    return (
+        bool(name.strip(" ."))
+        and len(name.encode("utf-8", "replace")) <= 255
+        and not (_FORBIDDEN.search(name) or _DEVICE.fullmatch(name))
+    )
 
 
 def check_regular(mode: int, path: object, error: type[ZooError]) -> None:

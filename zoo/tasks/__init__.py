@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import UnsupportedError, nearest
@@ -48,16 +48,6 @@ IMAGE_TASKS: dict[str, tuple[str, str]] = {
     "read": ("read", "Read"),
     "zero-shot-image-classification": ("zero_shot_image", "ZeroShotImage"),
 }
-# Tasks that read the output of another one's head, in families without a head of their own.
-_SAME_HEAD = {
-    "sparse-embed": "fill-mask",
-    "multi-vector-embed": "embed",
-    "rerank": "classify",
-    "zero-shot-classification": "classify",
-    "embed": "zero-shot-image-classification",
-    "summarization": "text2text-generation",
-    "translation": "text2text-generation",
-}
 
 
 def load_task(
@@ -100,7 +90,7 @@ def find_task(
     """A checkpoint's task, before its weights are read; the arguments are those of `load_task`."""
     if task is not None:
         _check(task)  # a wrong name is an error before anything is downloaded
-    from ..lock import find
+    from ..hub import find
 
     checkpoint = find(name_or_folder, options.update(more))
     return task_of(checkpoint, task)
@@ -110,8 +100,8 @@ def task_of(checkpoint: Checkpoint, task: str | None = None) -> CheckpointTask:
     """A checkpoint with the task that it was trained for, or with `task`; UnsupportedError if it has no head for it."""
     config = checkpoint.config
     family = family_of(config.model_type)
-    heads = tasks_of(family, config.architectures)
     images = family.reads_images
+    heads = family.heads_by_task(IMAGE_TASKS if images else TASKS, config.architectures)
     if task is None:
         task = _trained_for(checkpoint, family, heads)
     elif task not in heads:
@@ -141,19 +131,6 @@ def task_class(name: str, *, images: bool = False, head: str | None = None) -> t
         raise UnsupportedError(f"task {name!r} is not one for {'images' if images else 'texts'}")
     module, cls = kinds[name]
     return getattr(importlib.import_module(f".{module}", __name__), cls)
-
-
-def tasks_of(family: Family, architectures: Collection[str]) -> dict[str, str]:
-    """The tasks that a family has a head for, and which: the one that `architectures` names, or else the first."""
-    own, found = family.head_of(architectures), {}
-    for task in IMAGE_TASKS if family.reads_images else TASKS:
-        if task == "rerank" and own is not None and family.is_decoder and own in family.heads_for("generate"):
-            found[task] = own
-            continue
-        heads = family.heads_for(task) or family.heads_for(_SAME_HEAD.get(task, task))
-        if heads:
-            found[task] = own if own in heads else heads[0]
-    return found
 
 
 def _check(name: str) -> None:

@@ -11,9 +11,8 @@ import numpy as np
 
 from .. import plugins
 from ..errors import CheckpointError, MissingWeightError, NotFoundError, listed, nearest
-from ..files.inside import checkpoint_file
+from ..files.inside import checkpoint_file, is_file_name
 from ..files.json_file import read_json
-from ..guards.names import is_file_name
 from ..quant import QuantRows
 from ..typing import RawTensor
 from .mapped import release
@@ -36,7 +35,7 @@ _WEIGHT_SUFFIXES = {
 }
 
 
-def choose_weight_files(names: Sequence[str]) -> list[str]:
+def choose_weight_file(names: Collection[str]) -> str:
     """The weight file, or the index of weight files, to load among the file names of a repository or folder.
 
     Only the names in WEIGHT_FILES, or of a format in `plugins`: no variants (`model.fp16.safetensors`), subfolders or
@@ -44,16 +43,36 @@ def choose_weight_files(names: Sequence[str]) -> list[str]:
     """
     for name in (*WEIGHT_FILES, *plugins.FORMATS):
         if name in names:
-            return [name]
+            return name
     others = [n for n in names if PurePosixPath(n).suffix.lower() in _WEIGHT_SUFFIXES or n.endswith(_INDEX)]
     found = listed(sorted(others)) or "no weight file at all"
     raise NotFoundError(f"no weights that zoo can load: found {found}, expected {' or '.join(WEIGHT_FILES)}")
 
 
+def weight_files(folder: Path) -> list[Path]:
+    """The weight file in a folder, or the index and its shards; NotFoundError if one is missing."""
+    names = os.listdir(folder)
+    try:
+        paths = [checkpoint_file(folder, choose_weight_file(names))]
+    except NotFoundError as error:
+        raise NotFoundError(f"{folder} has {error}") from error
+    if is_index(paths[0].name):
+        paths += [checkpoint_file(folder, shard) for shard in read_index(paths[0])]
+    for path in paths:
+        if not path.is_file():
+            raise NotFoundError(f"{folder} has no {path.name}, which the index names{nearest(path.name, names)}")
+    return paths
+
+
+def is_index(name: str) -> bool:
+    """Return True for the file that names the shards of weights."""
+    return name.endswith(_INDEX)
+
+
 def open_weights(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Source:
     """The tensors of a weight file, of several files, or of an index and its shards; a quantised matrix is one tensor.
 
-    files: one path or several; of a folder, the file that `choose_weight_files` picks.  Shards are next to their index,
+    files: one path or several; of a folder, its `weight_files`.  Shards are next to their index,
     so an index alone is enough; files given with an index must be its shards.
     """
     return with_packed(_open_all(files))
@@ -63,11 +82,10 @@ def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
     paths = [Path(files)] if isinstance(files, str | os.PathLike) else [Path(f) for f in files]
     if len(paths) == 1 and paths[0].is_dir():
         try:
-            there = sorted(path.name for path in paths[0].iterdir())
+            paths = weight_files(paths[0])
         except OSError as e:
             raise CheckpointError(f"{paths[0]}: cannot be read: {e}") from None
-        paths = [checkpoint_file(paths[0], name) for name in choose_weight_files(there)]
-    indices = [path for path in paths if path.name.endswith(_INDEX)]
+    indices = [path for path in paths if is_index(path.name)]
     given = [path for path in paths if path not in indices]
     if not indices:
         if not given:

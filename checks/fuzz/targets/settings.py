@@ -35,12 +35,12 @@ def _configs() -> list[bytes]:
 def _config(data: bytes, at: Path) -> None:
     from zoo.checkpoint.config_file import read_config
     from zoo.registry import family_of, model_class
-    from zoo.tasks import tasks_of
+    from zoo.tasks import IMAGE_TASKS, TASKS
 
     written(at, "config.json", data)
     config = read_config(at)
     config.to_dict(), config.sizes(), model_class(config)
-    tasks_of(family_of(config.model_type), config.architectures)
+    family_of(config.model_type).heads_by_task([*TASKS, *IMAGE_TASKS], config.architectures)
 
 
 TARGETS["config"] = Target(_configs, mutate.of_json(["bert", "llama", "gelu", "eager", 1 << 40]), _config, weight=2)
@@ -107,7 +107,7 @@ TARGETS["generation-config"] = Target(
 
 
 def _locks() -> list[bytes]:
-    from zoo.lock import LockedFile, LockEntry, write_lock
+    from zoo.checkpoint.lock_file import LockedFile, LockEntry, write_lock
 
     path = Path("seed.lock").absolute()
     write_lock(
@@ -119,7 +119,7 @@ def _locks() -> list[bytes]:
 
 
 def _lock(data: bytes, at: Path) -> None:
-    from zoo.lock import read_lock
+    from zoo.checkpoint.lock_file import read_lock
 
     read_lock(written(at, "zoo.lock", data))
 

@@ -73,13 +73,9 @@ def describe(
     Of weights on the hub that are not in the cache only the headers are read.  batch, length: the rows of a batch and
     their tokens.  tp: the number of processes that share a model; the memory is that of one.
     """
-    from ...lock import find
     from ...registry import family_of
 
-    if lock is None:
-        checkpoint, tensors = find_headers(name, revision=revision, local_files_only=local_files_only)
-    else:
-        checkpoint, tensors = find(name, revision=revision, local_files_only=local_files_only, lock=lock), None
+    checkpoint, tensors = find_headers(name, revision=revision, local_files_only=local_files_only, lock=lock)
     config = checkpoint.config
     images, task = family_of(config.model_type).reads_images, _task(checkpoint)
     sizes = IMAGE_SIZES if images else TEXT_SIZES

@@ -115,8 +115,8 @@ def export(
     **where: Any,
 ) -> Path:
     """Export a checkpoint, a task or a model as ONNX graphs: see `zoo.export`."""
+    from ...hub import find
     from ...loading import model_of
-    from ...lock import find
     from ...tasks import task_of
     from ...tasks.base import Task
     from .web.page import check_page, write_page

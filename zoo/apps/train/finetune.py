@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ...errors import UnsupportedError, nearest
-from ...lock import find
+from ...hub import find
 from ...registry import family_of
 from ...tasks import load_task, task_of
 from .data import read_rows

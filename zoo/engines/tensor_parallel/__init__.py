@@ -18,7 +18,7 @@ import torch.distributed as dist
 from ...devices import placement
 from ...errors import UnsupportedError
 from ...generate import GenerationConfig
-from ...lock import find
+from ...hub import find
 from ...options import DEFAULTS, MODEL, Options
 from ...pretrained import Pretrained
 from ...registry import model_class
