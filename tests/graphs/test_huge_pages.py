@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import platform
 import sys
 import time
 from pathlib import Path
@@ -11,9 +12,8 @@ import pytest
 
 from zoo.engines.onnx import huge_pages
 
-SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or not SETTING.exists() or "[madvise]" not in SETTING.read_text(encoding="ascii"),
+    not huge_pages.SETTING.exists() or "[madvise]" not in huge_pages.SETTING.read_text(encoding="ascii"),
     reason="needs a Linux that gives huge pages to those who ask",
 )
 
@@ -43,3 +43,28 @@ def test_memory_that_appears_meanwhile_is_in_huge_pages():
             new.seek(0)
             new.write(bytes(len(new)))
         assert huge() >= before + len(new) // 2
+
+
+@pytest.mark.skipif(
+    tuple(map(int, platform.release().split(".")[:2])) < (6, 1) if sys.platform == "linux" else True,
+    reason="needs a Linux that moves memory to huge pages",
+)
+def test_memory_that_was_written_before_the_asking_moves_to_huge_pages(monkeypatch):
+    monkeypatch.setattr(huge_pages, "EVERY", 10)  # only the look at the end
+    before = huge()
+    with huge_pages.asked():
+        new = memory()
+        new.write(bytes(len(new)))
+    assert huge() >= before + len(new) // 2
+    assert new[:] == bytes(len(new))
+
+
+def test_a_system_that_never_gives_huge_pages_is_not_asked(monkeypatch, tmp_path):
+    setting = tmp_path / "enabled"
+    setting.write_text("always madvise [never]\n", encoding="ascii")
+    monkeypatch.setattr(huge_pages, "SETTING", setting)
+    before = huge()
+    with huge_pages.asked():
+        new = memory()
+        new.write(bytes(len(new)))
+    assert huge() == before

@@ -12,31 +12,38 @@ import mmap
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from ...weights.mapped import meanwhile
 
+SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SIZE = 2 << 20  # bytes of a huge page
 LEAST = 16 << 20  # bytes of a region; a thread's stack has fewer
-EVERY = 0.001  # seconds between looks; memory that is written before keeps its small pages
+EVERY = 0.001  # seconds between looks
+COLLAPSE = 25  # MADV_COLLAPSE, since Linux 6.1: what has been written moves to huge pages
 
 Region = tuple[int, int]  # its first byte, and the one after its last
 
 
 def asked() -> AbstractContextManager[None]:
-    """Meanwhile ask for huge pages for new memory of this process.
+    """Meanwhile ask for huge pages for new memory of this process, and move what was written before the asking too.
 
-    To move what was written before too (MADV_COLLAPSE) takes a second or two, in which prompts wait.
+    Moving all of it afterwards would take a second, in which prompts wait; beside the packing, which keeps one
+    processor busy, it takes no time.
     """
-    if sys.platform != "linux":
+    if sys.platform != "linux" or not SETTING.is_file() or "[never]" in SETTING.read_text(encoding="ascii"):
         return nullcontext()
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    known = set(_regions())
+    before = set(_regions())
+    known = set(before)
 
     def ask() -> None:
-        for begin, end in set(_regions()) - known:
-            advise(begin, end - begin, mmap.MADV_HUGEPAGE)
-            known.add((begin, end))
+        for begin, end in set(_regions()) - before:
+            if (begin, end) not in known:
+                advise(begin, end - begin, mmap.MADV_HUGEPAGE)
+                known.add((begin, end))
+            advise(begin, end - begin, COLLAPSE)
 
     return meanwhile(ask, EVERY)
 

@@ -31,6 +31,8 @@ PACKAGES = {
 }
 # Bytes of weights that ONNX Runtime repacks for its kernels in a second, roughly.
 PACKING = 1e9
+# Seconds of packing from which the first runs go without.
+PACKS_LATE = 0.05
 # The version of ONNX Runtime with MatMulNBits of 8 bits on every CPU.
 LOWEST = 1, 23
 FATAL = 3  # its log level; errors are raised anyway
@@ -134,7 +136,7 @@ class Session:
         self._packs_after = weight_bytes / PACKING if provider == "CPUExecutionProvider" else 0.0
         self._ran = 0.0
         self._lock = threading.Lock()
-        self._is_packed = once or self._packs_after < 0.05
+        self._is_packed = once or self._packs_after < PACKS_LATE
         self._session: Any = self._made(self._is_packed)
         self._pid = os.getpid()
         self.inputs = [one.name for one in self._session.get_inputs()]
@@ -175,12 +177,13 @@ class Session:
     def _made(self, packed: bool) -> Any:
         ort = runtime()
         model, provider, folder = self._made_of
+        is_cpu = provider == "CPUExecutionProvider"
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads.count()
         options.log_severity_level = FATAL
         # A model often has several sessions, and threads of one that has ended its run would take the next one's cores.
         options.add_session_config_entry("session.force_spinning_stop", "1")
-        if provider == "CPUExecutionProvider":  # a plan for each new length takes memory, and saves no time
+        if is_cpu:  # a plan for each new length takes memory, and saves no time
             options.enable_mem_pattern = False
         if denormals.FLUSHES:
             options.add_session_config_entry(denormals.OPTION, "1")
@@ -190,7 +193,8 @@ class Session:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
         named = [provider] if provider == "CPUExecutionProvider" else [provider, "CPUExecutionProvider"]
         released: Any = nullcontext()
-        huge: Any = nullcontext()  # pages
+        much = packed and not self._once and (self._constants or self._packs_after >= PACKS_LATE)
+        huge = huge_pages.asked() if is_cpu and much else nullcontext()
         if self._constants and isinstance(model, Path):
             self._data = data = map_file(model.with_name(f"{model.name}.data"))
             self._mapped = [
@@ -198,7 +202,7 @@ class Session:
             ]
             for one in self._mapped:
                 options.add_initializer(*one)
-            released, huge = releasing(data), huge_pages.asked()
+            released = releasing(data)
         try:
             with released, huge, denormals.flushing():
                 session = ort.InferenceSession(
