@@ -8,7 +8,7 @@ even digit is in the half to look at while zoo is improved, the others are in th
 
 Answers: PubTabNet's HTML; ICDAR 2013's XML, made by people; gmft's CSV, which is another program's output and merges
 headers of several rows; for the ruled PDFs what pdfplumber finds, so it is no contender there; for pages and
-screenshots data/tables/pages.json, which we transcribed by eye.
+screenshots, and more of them gathered later, data/tables/pages.json, which we transcribed by eye.
 """
 
 from __future__ import annotations
@@ -52,6 +52,9 @@ SOURCES = {
     "Unstructured-IO/unstructured": ("3e5482bfcdc843b5218ad98d2845b4b71ab013b7", "Apache-2.0"),
     "Unstructured-IO/unstructured-inference": ("56fadb3e9593858cf010247df4f12a8c3494ce48", "Apache-2.0"),
     "camelot-dev/camelot": ("2b80d0bc692d1b22203c3385e77da8201675aa50", "MIT"),
+    "chezou/tabula-py": ("d7a233b31b4cac99c9a2a01f014fc8493e9df69d", "MIT"),
+    "deepdoctection/deepdoctection": ("7a7964c0dbe39ae0cf541913751b0cd32f5eacf1", "Apache-2.0"),
+    "eihli/image-table-ocr": ("49205462a3fb68240fd6a3d441ae7cf979b43daa", "MIT"),
 }
 DRAWN = 150  # dpi
 # (row, column, row span, column span, text)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 ALONE, TOLD, GIVEN = "zoo", "zoo told it is a table", "zoo with objects and words given"
 SETS = {
     "pages": "pages and screenshots",
+    "more": "more pages and screenshots",
     "pubtabnet": "PubTabNet's tables, cut out",
     "gmft": "gmft's tables, cut out (answer: gmft's)",
     "icdar": "PDFs of ICDAR 2013",
@@ -54,7 +55,7 @@ SETS = {
     "ruled": "ruled PDFs (answer: pdfplumber's; agreed: camelot's, too)",
 }
 PDFS = ("icdar", "ruled")
-PICTURES = ("pages", "pubtabnet", "gmft")
+PICTURES = ("pages", "more", "pubtabnet", "gmft")
 FOR = {  # the sets that a contender can take
     TOLD: ("pubtabnet", "gmft"),
     GIVEN: ("pubtabnet",),
