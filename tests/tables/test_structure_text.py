@@ -21,6 +21,7 @@ from zoo.apps.tables.words import join
         ([("0.01", 0, 4), ("b", 24, -2)], "0.01 b"),  # raised by more than half
         ([("H", 0, 0), ("2", 8, 6), ("O", 16, 0), ("ice", 0, 12)], "H 2 O ice"),
         ([(" padded ", 0, 0), ("a", 30, 0)], "padded a"),
+        ([("-", 30, 0), ("Tooth", 0, 6.7), ("Oral", 0, 0), ("brush", 44, 6.7)], "Oral - Tooth brush"),  # of large fonts
     ],
 )
 def test_words_are_joined_in_reading_order(words, text):

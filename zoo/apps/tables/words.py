@@ -13,8 +13,8 @@ import numpy as np
 
 from ...errors import InputError, TableError, nearest
 from ...files.json_file import parse_json_list, read_bounded
-from ...images.boxes import check_fraction
-from .boxes import HALF, check_box, inside, shared_height
+from ...images.boxes import Box, check_fraction
+from .boxes import HALF, check_box, inside, share, shared_height
 from .direction import quarters, tilt_of, turned, untilted
 from .table import Table, Word
 
@@ -22,8 +22,9 @@ MAX_BYTES = 64 << 20  # of a file of words: a newspaper page has some ten thousa
 MAX_WORDS = 200_000  # of a page
 WORD_FIELDS = ("text", "box", "confidence", "angle")
 # Words share a line if this share of the lower one's height is beside the other: raised and lowered characters have
-# about 0.4, neighbouring lines whose boxes include the leading about 0.15.
-SAME_LINE = 0.3
+# about 0.4, neighbouring lines whose boxes include the leading about 0.15, of some fonts more: then one word is above
+# another.
+SAME_LINE, STACKED = 0.3, 0.38
 WORDS_AT_ONCE = 2048  # compared with all intervals in one array, which bounds its memory
 
 
@@ -169,15 +170,20 @@ def _joined(words: Sequence[Word], way: int) -> str:
         words = _set_upright(words, way)
     lines: list[list[Word]] = []  # each begins with its tallest word, which is not raised or lowered
     for word in sorted(words, key=lambda w: (w.box[1] + w.box[3], w.box[0])):
-        if not lines or shared_height(word.box, lines[-1][0].box) < SAME_LINE:
+        line = lines[-1] if lines else []
+        least = STACKED if any(_are_stacked(word.box, one.box) for one in line) else SAME_LINE
+        if not line or shared_height(word.box, line[0].box) < least:
             lines.append([word])
             continue
-        line = lines[-1]
         line.append(word)
         if word.box[3] - word.box[1] > line[0].box[3] - line[0].box[1]:
             line[0], line[-1] = word, line[0]
     ordered = (word for line in lines for word in sorted(line, key=lambda w: (w.box[0], w.box[2])))
     return " ".join(word.text.strip() for word in ordered)
+
+
+def _are_stacked(a: Box, b: Box) -> bool:
+    return max(share(a[0], a[2], b[0], b[2]), share(b[0], b[2], a[0], a[2])) > HALF
 
 
 def _set_upright(words: Sequence[Word], way: int) -> list[Word]:
