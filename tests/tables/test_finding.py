@@ -9,7 +9,9 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from zoo.apps.tables import TableExtractor
-from zoo.apps.tables.finding import Detector, find_tables, grown, has_no_grid, ink_of, joined
+from zoo.apps.tables.edges import extended, grown
+from zoo.apps.tables.finding import Detector, find_tables, ink_of, joined
+from zoo.apps.tables.gaps import has_no_grid
 from zoo.images.boxes import Box, Detection
 
 FONT = ImageFont.load_default(16)
@@ -51,6 +53,8 @@ def test_a_table_has_a_grid_and_text_has_none() -> None:
     assert not has_no_grid(255 - TABLE, whole(TABLE))  # light on dark
     assert has_no_grid(PARAGRAPH, whole(PARAGRAPH))
     assert has_no_grid(photo(), whole(photo()))
+    dashes = drawn([["1961", "thou"], ["28.12.2005 sure", "-"], ["Total", "-"]], (8, 176), (230, 90))
+    assert not has_no_grid(dashes, whole(dashes))  # a dash is as high as its line
     code = drawn([["def f(x):"], ["    if x:"], ["        return 1"], ["    return 2"]], (8,), (200, 130))
     assert has_no_grid(code, whole(code))
 
@@ -108,6 +112,29 @@ def test_an_edge_that_cuts_ink_moves_to_where_the_ink_ends() -> None:
     assert abs(x0 - xs[0]) <= 1
     assert abs(x1 - (xs[-1] + 1)) <= 1
     assert grown((90.0, 90.0, 480.0, 330.0), ink) == (90.0, 90.0, 480.0, 330.0)
+
+
+def test_lines_that_go_on_in_the_columns_belong_to_the_table() -> None:
+    note = ["Source: the office of statistics, in thousands of people", "", ""]
+    page = drawn([["Lands of the world and how many live there", "", ""], *ROWS, note], (40, 182, 322), (460, 300))
+    x0, y0, x1, y1 = extended(page, (36.0, 86.0, 400.0, 164.0))  # rows 3 to 5
+    assert (x0, x1) == (36.0, 400.0)
+    assert 26 < y0 < 40  # below the title
+    assert 225 < y1 < 242  # above the note
+    assert extended(page, (36.0, y0, 400.0, y1)) == (36.0, y0, 400.0, y1)
+
+
+def test_sure_tables_beside_and_below_each_other_are_not_one() -> None:
+    """A page without margins, of which the detector has three tables, and the whole of it at a second look."""
+    page = np.concatenate([np.concatenate([TABLE] * 2, 1)] * 2)
+    boxes = [(346.0 * i, 206.0 * j, 346.0 * i + 346, 206.0 * j + 206) for i, j in ((0, 0), (1, 0), (0, 1))]
+
+    def detect(image: np.ndarray, threshold: float) -> list[Detection]:
+        if image.shape == page.shape:
+            return [Detection("table", 0.99, box) for box in boxes]
+        return [Detection("table", 0.9, (692.0, 692.0, 1384.0, 1104.0))]
+
+    assert len(find_tables(detect, page, 0.5)) == 3
 
 
 def test_three_hundred_tables_and_none() -> None:

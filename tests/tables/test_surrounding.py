@@ -112,6 +112,7 @@ def test_what_is_no_table() -> None:
     assert "no text" in (why_no_table(table([["", ""]]), 0.5) or "")
     assert "one row" in (why_no_table(table([["1", "2"]]), 0.1) or "")
     assert why_no_table(table([["1", "2"]]), 0.9) is None  # a picture of one row
+    assert "one column" in (why_no_table(table([["a"], ["b"]]), 0.9) or "")
     chart = [["80", "", "", "", ""], ["60", "", "", "", ""], ["", "2004", "2005", "", ""]]
     assert "chart" in (why_no_table(table(chart), 0.5) or "")
 
@@ -181,3 +182,6 @@ def test_a_row_of_even_steps_below_others_is_an_axis() -> None:
         assert why_no_table(table([names, names, last]), 1.0) is None
     years = ["2001", "2002", "2003", "2004", "2005"]
     assert why_no_table(table([years, names, names]), 1.0) is None
+    for last, reason in (("0", "has the axis of a chart"), ("10", None)):
+        column = ["4 000", "3 000", "2 000", "1 000", last] if last == "0" else ["2014", "2013", "2012", "2011", "2010"]
+        assert why_no_table(table([[text, "a", "b"] for text in column]), 1.0) == reason

@@ -22,7 +22,8 @@ from .boxes import HALF, inside
 from .crop import TableCrop, crop_table
 from .direction import text_direction
 from .doubts import add_doubts, find_doubts
-from .finding import ROTATED, Detector, find_tables, has_no_grid, ink_of, ink_words, reading_order, share_of_ink
+from .finding import ROTATED, Detector, find_tables, ink_of, ink_words, reading_order, share_of_ink
+from .gaps import has_no_grid
 from .lattice import Lattice
 from .leaders import without_leaders
 from .ocr import READERS, OcrEngine, load_ocr

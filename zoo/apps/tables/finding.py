@@ -12,10 +12,12 @@ import numpy as np
 
 from ...images.boxes import Box, Detection
 from ...images.lines import is_blank, spans
-from .boxes import HALF, bounding_box, check_box, inside, shared_height
+from .boxes import HALF, bounding_box, check_box, inside, share, shared_height
 from .cell_borders import INK
+from .edges import extended, grown
+from .gaps import FEW_LINES, GRID, LONGEST, OPEN, closed, gap_share, gaps_of, letter_height, lines_of
 from .table import Word
-from .text_lines import ink_lines, ink_without_rules, text_ink
+from .text_lines import ink_lines, ink_without_rules
 
 TABLE, ROTATED = "table", "table rotated"  # the second is a table whose text runs sideways
 
@@ -28,13 +30,7 @@ TIGHT = 0.85  # of a picture's area within the bounding box of its ink: there is
 HELD = 0.8  # of the ink in one box: there is no need of a second look
 MOST = 0.9  # of the ink: a second look at a picture with margins must have so much of it in its boxes
 WHOLE = 0.65  # of the ink of a tight picture within one box: the picture is the table
-FARTHEST = 0.1  # of a box's width or height: how far an edge that cuts ink moves at most
-COLUMN_GAP = 1.2  # heights of letters: the least gap between two columns; spaces between words are half of it
-OPEN = 0.7  # of the lines with text on both sides of a gap between columns: they do not cross it
-LINES, FEW_LINES = 1.6, 4.0  # heights of letters: about two lines of text, and so low that hardly any table is
-GRID, LEAST_GRID = 0.4, 0.15  # of the lines that one gap parts: in a table, and in what may just be one
 BLOCK = 32  # pixels: paper is as light over such a square
-LONGEST = 2000  # pixels of a place's side at which its lines are looked at, which bounds memory
 MAX_FOUND = 1000  # boxes of a page: no detector has as many queries, and pairs of boxes cost time
 
 
@@ -50,7 +46,12 @@ def find_tables(detect: Detector, page: np.ndarray, threshold: float) -> list[De
     if is_blank(page) or not (ink := ink_of(page)).any():
         return list(reading_order(found))
     found = _second_look(detect, page, threshold, ink, found)
-    return list(reading_order(joined([d._replace(box=grown(d.box, ink)) for d in found])))
+    found = [d._replace(box=grown(d.box, ink)) for d in found]
+    longer = [extended(page, d.box) for d in found]
+    for i, box in enumerate(longer):
+        if not any(_overlap(box, d.box) for d in [*found[:i], *found[i + 1 :]]):
+            found[i] = found[i]._replace(box=box)
+    return list(reading_order(joined(found)))
 
 
 def _found(detect: Detector, page: np.ndarray, threshold: float, *, margin: bool = False) -> list[Detection]:
@@ -81,7 +82,8 @@ def _second_look(
         return found
     least = GRID if tight else OPEN  # of two columns of paragraphs, which are not level, a gap parts half of the lines
     again = [d for d in _found(detect, page, threshold, margin=True) if gap_share(page, d.box) >= least]
-    if any(d.score >= SURE and not _continues(page, d.box, [a.box for a in again]) for d in found):
+    sure, around = [d.box for d in found if d.score >= SURE], [d.box for d in again]
+    if not _is_one(sure) or not all(_continues(page, box, around) for box in sure):
         return found
     held_again = share_of_ink(ink, [d.box for d in again])
     if tight and len(again) == 1 and held_again >= WHOLE:
@@ -89,16 +91,22 @@ def _second_look(
     return again if held_again > (held if tight else MOST) else found
 
 
+def _is_one(boxes: Sequence[Box]) -> bool:
+    """Return True for parts of one table: all above each other, or all beside each other."""
+    pairs = list(combinations(boxes, 2))
+    return any(all(share(a[k], a[k + 2], b[k], b[k + 2]) >= HALF for a, b in pairs) for k in (0, 1))
+
+
 def _continues(page: np.ndarray, box: Box, others: Sequence[Box]) -> bool:
     """Return True if one of the other boxes holds this one, which is a line or two or has gaps that run on in it."""
     outer = next((o for o in others if inside(box, o) >= HALF), None)
     if outer is None:
         return False
-    lines, high, step = _lines(page, outer)
+    lines, high, step = lines_of(page, outer)
     x0, y0, x1, y1 = (max(0, int((v - outer[i % 2]) / step)) for i, v in enumerate(box))
     own, rest = lines[y0 : y1 + 1], np.delete(lines, slice(y0, y1 + 1), 0)
-    gaps = _gaps(own, high)[0][x0:x1]
-    return y1 - y0 < FEW_LINES * high or bool((gaps & (_gaps(rest, high)[1][x0:x1] >= GRID)).any())
+    gaps = gaps_of(own, high)[0][x0:x1]
+    return y1 - y0 < FEW_LINES * high or bool((gaps & (gaps_of(rest, high)[1][x0:x1] >= GRID)).any())
 
 
 def joined(found: Sequence[Detection]) -> list[Detection]:
@@ -142,52 +150,6 @@ def share_of_ink(ink: np.ndarray, boxes: Sequence[Box]) -> float:
     return np.count_nonzero(ink & held) / max(1, np.count_nonzero(ink))
 
 
-def grown(box: Box, ink: np.ndarray) -> Box:
-    """The box with each edge that cuts ink (H, W) moved outwards to the first gap in it.
-
-    An edge stays if there is no gap within a tenth of the box's width or height.  Across, a gap is half as wide as
-    letters are high, so that it is not one between two letters.
-    """
-    H, W = ink.shape
-    x0, y0, x1, y1 = int(box[0]), int(box[1]), min(W, int(np.ceil(box[2]))), min(H, int(np.ceil(box[3])))
-    down, across = np.asarray(ink[:, x0:x1].any(1)), np.asarray(ink[y0:y1].any(0))
-    gap = max(2, round(letter_height(ink[y0:y1, x0:x1]) / 2))
-    wide, high = gap + int(FARTHEST * (x1 - x0)), gap + int(FARTHEST * (y1 - y0))
-    left, top = _steps(across[: x0 + 1][::-1], wide, gap), _steps(down[: y0 + 1][::-1], high, 1)
-    right, bottom = _steps(across[x1 - 1 :], wide, gap), _steps(down[y1 - 1 :], high, 1)
-    return (
-        float(x0 - left) if left else box[0],
-        float(y0 - top) if top else box[1],
-        float(x1 + right) if right else box[2],
-        float(y1 + bottom) if bottom else box[3],
-    )
-
-
-def _steps(line: np.ndarray, most: int, gap: int) -> int:
-    """The number of pixels after the first one up to a gap, or up to the page's edge; 0 if there is none so near."""
-    if not line[0]:
-        return 0
-    last = 0
-    for begin, end in spans(line[: most + 1]):
-        if begin - last > gap:
-            break
-        last = end
-    return last - 1 if last <= most - gap + 1 or last == len(line) else 0
-
-
-def letter_height(ink: np.ndarray) -> float:
-    """The usual height of letters in pixels, from the ink (h, w) of a place; 0 without ink.
-
-    It is the median height of the runs of ink down each column of pixels, once gaps within words are closed, by ink.
-    """
-    ink = ink[:LONGEST, : 2 * LONGEST]
-    if not ink.any():
-        return 0.0
-    runs = np.flatnonzero(np.diff(np.pad(closed(ink, 6), ((1, 1), (0, 0))).T.ravel().astype(np.int8)))
-    heights = np.sort(runs[1::2] - runs[::2])
-    return float(heights[np.searchsorted(np.cumsum(heights), heights.sum() / 2)])
-
-
 def ink_words(page: np.ndarray, box: Box) -> list[Word]:
     """The blocks of ink of a place of a page (H, W, 3) as words "x".
 
@@ -207,54 +169,6 @@ def ink_words(page: np.ndarray, box: Box) -> list[Word]:
         for a, top, b, bottom in line
     )
     return [Word("x", box) for box in boxes]
-
-
-def closed(ink: np.ndarray, gap: int) -> np.ndarray:
-    """The ink (h, w) with gaps of up to `gap` pixels in a row of pixels filled."""
-    w = ink.shape[1]
-    at = np.arange(w, dtype=np.int32)
-    before = np.maximum.accumulate(np.where(ink, at, -w), 1)
-    after = np.minimum.accumulate(np.where(ink, at, 2 * w)[:, ::-1], 1)[:, ::-1]
-    return ink | (after - before <= gap + 1)
-
-
-def gap_share(page: np.ndarray, box: Box) -> float:
-    """The share of the lines of text in a place of a page (H, W, 3) uint8 that a gap between columns parts, 0 to 1."""
-    lines, high, _ = _lines(page, box)
-    gaps, shares = _gaps(lines, high)
-    return float(shares[gaps].max(initial=0))
-
-
-def has_no_grid(page: np.ndarray, box: Box) -> bool:
-    """Return True if a place of a page (H, W, 3) uint8 has ink, but hardly any lines that a gap between columns parts.
-
-    Paragraphs, code, handwriting and photographs have none; authors' names and forms may have some.  Two lines are too
-    few to tell.
-    """
-    lines, high, _ = _lines(page, box)
-    gaps, shares = _gaps(lines, high)
-    return bool(np.count_nonzero(lines.any(1)) > 2.5 * high and shares[gaps].max(initial=0) < LEAST_GRID)
-
-
-def _lines(page: np.ndarray, box: Box) -> tuple[np.ndarray, float, int]:
-    """The text of a place (h, w) bool, with gaps between words filled, the height of its letters, and the step.
-
-    Of a large place only each `step`-th pixel is looked at.
-    """
-    x0, y0, x1, y1 = (max(0, int(v)) for v in box)
-    step = 1 + max(y1 - y0, x1 - x0) // LONGEST
-    ink = text_ink(page[y0 : y1 + 1 : step, x0 : x1 + 1 : step])
-    high = letter_height(ink)
-    return closed(ink, round(COLUMN_GAP * high)), high, step
-
-
-def _gaps(lines: np.ndarray, high: float) -> tuple[np.ndarray, np.ndarray]:
-    """For each column of pixels (w,) of lines of text (h, w): if it is in a gap, and the share of lines it parts."""
-    before, after = np.logical_or.accumulate(lines, 1), np.logical_or.accumulate(lines[:, ::-1], 1)[:, ::-1]
-    crossed = np.count_nonzero(lines, 0)
-    parted = np.count_nonzero(before & after, 0) - crossed
-    gap = (parted > 0) & (parted >= LINES * high) & (parted >= OPEN * (parted + crossed))
-    return gap, parted / max(1, np.count_nonzero(lines.any(1)))
 
 
 def reading_order(found: Sequence[Detection]) -> Iterator[Detection]:

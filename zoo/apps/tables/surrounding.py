@@ -96,19 +96,22 @@ def why_no_table(table: Table, held: float) -> str | None:
     texts = [cell.text for cell in table.cells if cell.text]
     if not texts:
         return "has no text"
-    if min(table.shape) == 1 and held < HALF:
-        return "is one row or one column of a page"
+    if table.shape[1] == 1 or (table.shape[0] == 1 and held < HALF):
+        return "is one column, or one row of a page"
     if _is_prose(table):
         return "is text in columns"
     if len(table.cells) >= MANY and len(texts) < SPARSE * len(table.cells):
         return "has hardly any text in its cells, as a chart"
-    if any(_is_axis(" ".join(row)) for row in table.rows(repeat=False)[table.shape[0] // 2 :]):
+    rows = table.rows(repeat=False)
+    upwards = [" ".join(row[c].replace(" ", "") for row in reversed(rows)).strip() for c in (0, -1)]
+    beside = [text for text in upwards if re.match(r"0[.,0]*%? ", text)]  # years of a table begin with no zero
+    if any(map(_is_axis, [*(" ".join(row) for row in rows[table.shape[0] // 2 :]), *beside])):
         return "has the axis of a chart"
     return None
 
 
 def _is_axis(text: str) -> bool:
-    """Return True for numbers in even steps, as below a chart: "0% 10% 20% 30% 40%"."""
+    """Return True for numbers in even steps, as below a chart and, from the bottom, beside it: "0% 10% 20% 30% 40%"."""
     texts = text.replace("%", " ").replace(",", "").split()
     if len(texts) < TICKS or not all(map(TICK.fullmatch, texts)):
         return False

@@ -1,0 +1,90 @@
+"""The edges of a table that a detector found, moved to where its ink and its lines end.
+
+Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Shapes: H, W of the page.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from ...images.boxes import Box
+from ...images.lines import spans
+from .gaps import LONGEST, gaps_of, letter_height, lines_of
+
+FARTHEST = 0.1  # of a box's width or height: how far an edge that cuts ink moves at most
+STRONG, LEAST_GAPS, LEAST_LINES = 0.6, 2, 3  # of lines that a gap parts; such gaps, and lines, at least, to go on
+FARTHER = 1.5  # times the usual space between lines, and their usual height: the most in a table
+
+
+def grown(box: Box, ink: np.ndarray) -> Box:
+    """The box with each edge that cuts ink (H, W) moved outwards to the first gap in it.
+
+    An edge stays if there is no gap within a tenth of the box's width or height.  Across, a gap is half as wide as
+    letters are high, so that it is not one between two letters.
+    """
+    H, W = ink.shape
+    x0, y0, x1, y1 = int(box[0]), int(box[1]), min(W, int(np.ceil(box[2]))), min(H, int(np.ceil(box[3])))
+    down, across = np.asarray(ink[:, x0:x1].any(1)), np.asarray(ink[y0:y1].any(0))
+    gap = max(2, round(letter_height(ink[y0:y1, x0:x1]) / 2))
+    wide, high = gap + int(FARTHEST * (x1 - x0)), gap + int(FARTHEST * (y1 - y0))
+    left, top = _steps(across[: x0 + 1][::-1], wide, gap), _steps(down[: y0 + 1][::-1], high, 1)
+    right, bottom = _steps(across[x1 - 1 :], wide, gap), _steps(down[y1 - 1 :], high, 1)
+    return (
+        float(x0 - left) if left else box[0],
+        float(y0 - top) if top else box[1],
+        float(x1 + right) if right else box[2],
+        float(y1 + bottom) if bottom else box[3],
+    )
+
+
+def _steps(line: np.ndarray, most: int, gap: int) -> int:
+    """The number of pixels after the first one up to a gap, or up to the page's edge; 0 if there is none so near."""
+    if not line[0]:
+        return 0
+    last = 0
+    for begin, end in spans(line[: most + 1]):
+        if begin - last > gap:
+            break
+        last = end
+    return last - 1 if last <= most - gap + 1 or last == len(line) else 0
+
+
+def extended(page: np.ndarray, box: Box) -> Box:
+    """The box with the lines above and below it that go on in its columns, on a page (H, W, 3) uint8.
+
+    These are no farther from it than its own lines are apart, and the gaps between its columns go on through them.
+    """
+    x0, y0, x1, y1 = box
+    below = _going_on(page[max(0, int(y0)) :, max(0, int(x0)) : int(x1) + 1], y1 - max(0, int(y0)))
+    above = _going_on(page[: int(y1) + 1, max(0, int(x0)) : int(x1) + 1][::-1], int(y1) + 1 - y0)
+    return x0, y0 - above, x1, y1 + below
+
+
+def _going_on(part: np.ndarray, high: float) -> float:
+    """How much higher than `high` a table at the top of a part of a page (h, w, 3) is."""
+    top = int(high)
+    if top >= len(part) or max(part.shape) > 2 * LONGEST:
+        return 0.0
+    part = part[: 2 * top]
+    lines, letter, step = lines_of(part, (0.0, 0.0, float(part.shape[1]), float(len(part))))
+    top //= step
+    gaps, shares = gaps_of(lines[:top], letter)
+    columns = spans(gaps & (shares >= STRONG))
+    rows = spans(lines.any(1))
+    own, rest = [r for r in rows if r[0] < top], [r for r in rows if r[0] >= top]
+    if len(columns) < LEAST_GAPS or len(own) < LEAST_LINES:
+        return 0.0
+    apart = float(np.median([b[0] - a[1] for a, b in pairwise(own)]))
+    tall = float(np.median([b - a for a, b in own]))
+    end = own[-1][1]
+    reached = end
+    for a, b in rest:
+        line = lines[a:b].any(0)
+        crossed = sum(bool(line[c:d].all()) for c, d in columns)
+        parted = sum(bool(line[:c].any() and line[d:].any()) for c, d in columns) - crossed
+        if a - reached > FARTHER * max(apart, 1) or b - a > FARTHER * tall or crossed or 2 * parted < len(columns):
+            break
+        reached = b
+    return float(max(0, reached - max(top, end)) * step) if reached > end else 0.0
