@@ -283,7 +283,7 @@ KINDS = {
     "coldstart": Kind("Start and memory", "From a new process to a first output.", _coldstart),
 }
 
-ELSEWHERE = "guards", "kills"  # results that other pages tell of
+ELSEWHERE = ("kills",)  # results that other pages tell of
 
 # Cells
 
