@@ -27,6 +27,11 @@ class Dinov2Config(BackboneConfig, VisionConfig):
         self.fractions("drop_path_rate")
 
     @property
+    def prefix(self) -> int:
+        """The number of tokens before those of patches."""
+        return 1
+
+    @property
     def mlp_width(self) -> int:
         """F; of a gated MLP two thirds of it, rounded up to eights."""
         F = self.hidden_size * self.mlp_ratio
@@ -42,3 +47,7 @@ class Dinov2WithRegistersConfig(Dinov2Config):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.positive("num_register_tokens")
+
+    @property
+    def prefix(self) -> int:
+        return 1 + self.num_register_tokens

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from ... import ops
 from ...inputs import ImageInputs, ImageModel
@@ -67,12 +67,13 @@ class Dinov2Pretrained(ImageModel):
 class Dinov2Model(Dinov2Pretrained):
     is_base_model = True
     inputs = ("bool_masked_pos",)
+    embeddings_class: ClassVar[type[Any]] = Embeddings  # made of weights, config and mask_token
 
     def __init__(self, w: Weights, cfg: Dinov2Config, mask_token: bool | None = None):
         self.config = cfg
         if mask_token is None:
             mask_token = "embeddings.mask_token" in w
-        self.embeddings = Embeddings(w / "embeddings", cfg, mask_token)
+        self.embeddings = self.embeddings_class(w / "embeddings", cfg, mask_token)
         self.layers = [Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
         self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps)
 
@@ -95,25 +96,30 @@ class Dinov2Model(Dinov2Pretrained):
 
 
 class Dinov2ForImageClassification(Dinov2Pretrained):
+    """A linear layer on the class token and the mean of the patches."""
+
+    base_class: ClassVar[type[Dinov2Model]] = Dinov2Model
+
     def __init__(self, w: Weights, cfg: Dinov2Config):
         self.config = cfg
-        self.base_model = Dinov2Model(w / "dinov2", cfg, mask_token=False)
+        self.base_model = self.base_class(w / self.name_map.prefix, cfg, mask_token=False)
         self.classifier = Linear(w / "classifier", 2 * cfg.hidden_size, cfg.num_labels)
 
     def forward(self, p: ImageInputs) -> Array:
         """-> logits (B, L)."""
         x = self.base_model.encode(p)
-        return self.classifier(ops.cat([x[:, 0], ops.mean(x[:, 1:], 1)], 1))
+        return self.classifier(ops.cat([x[:, 0], ops.mean(x[:, self.config.prefix :], 1)], 1))
 
 
 class Dinov2Backbone(Dinov2Pretrained):
     """The layers as other models use them: some of their hidden states, in order."""
 
     is_base_model = True
+    base_class: ClassVar[type[Dinov2Model]] = Dinov2Model
 
     def __init__(self, w: Weights, cfg: Dinov2Config):
         self.config = cfg
-        self.base_model = Dinov2Model(w, cfg)
+        self.base_model = self.base_class(w, cfg)
 
     def forward(self, p: ImageInputs) -> BackboneOutput:
         """-> the hidden states that the config names."""
@@ -121,5 +127,5 @@ class Dinov2Backbone(Dinov2Pretrained):
         if cfg.apply_layernorm:
             found = [self.base_model.norm(x) for x in found]
         if cfg.reshape_hidden_states:
-            found = [x[:, 1:].reshape(x.shape[0], *p.grid, -1) for x in found]
+            found = [x[:, cfg.prefix :].reshape(x.shape[0], *p.grid, -1) for x in found]
         return BackboneOutput(tuple(found))

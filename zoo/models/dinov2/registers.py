@@ -1,7 +1,7 @@
 """DINOv2 with registers (Darcet et al. 2023, https://arxiv.org/abs/2309.16588): tokens beside the class token, in which
 the layers keep what is no part of the image.
 
-Shapes: B batch, h w = N patches, R num_register_tokens, T = 1 + R + N, D hidden_size, L labels.
+Shapes: B batch, h w = N patches, R num_register_tokens, T = 1 + R + N, D hidden_size.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from dataclasses import replace
 
 from ... import ops
 from ...inputs import ImageInputs
-from ...nn import LayerNorm, Linear
 from ...typing import Array
 from ...weights import Weights
 from ..vit import model as vit
-from ..vit.backbone import BackboneOutput, chosen
 from . import model as dinov2
 from .config import Dinov2WithRegistersConfig
 
@@ -50,42 +48,12 @@ class Dinov2WithRegistersPretrained(dinov2.Dinov2Pretrained):
 
 
 class Dinov2WithRegistersModel(Dinov2WithRegistersPretrained, dinov2.Dinov2Model):
-    def __init__(self, w: Weights, cfg: Dinov2WithRegistersConfig, mask_token: bool | None = None):
-        self.config = cfg
-        mask_token = "embeddings.mask_token" in w if mask_token is None else mask_token
-        self.embeddings = Embeddings(w / "embeddings", cfg, mask_token)
-        self.layers = [dinov2.Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
-        self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps)
+    embeddings_class = Embeddings
 
 
-class Dinov2WithRegistersForImageClassification(Dinov2WithRegistersPretrained):
-    """A linear layer on the class token and the mean of the patches."""
-
-    def __init__(self, w: Weights, cfg: Dinov2WithRegistersConfig):
-        self.config = cfg
-        self.base_model = Dinov2WithRegistersModel(w / "dinov2_with_registers", cfg, mask_token=False)
-        self.classifier = Linear(w / "classifier", 2 * cfg.hidden_size, cfg.num_labels)
-
-    def forward(self, p: ImageInputs) -> Array:
-        """-> logits (B, L)."""
-        x, first = self.base_model.encode(p), 1 + self.config.num_register_tokens
-        return self.classifier(ops.cat([x[:, 0], ops.mean(x[:, first:], 1)], 1))
+class Dinov2WithRegistersForImageClassification(Dinov2WithRegistersPretrained, dinov2.Dinov2ForImageClassification):
+    base_class = Dinov2WithRegistersModel
 
 
-class Dinov2WithRegistersBackbone(Dinov2WithRegistersPretrained):
-    """The layers as other models use them: some of their hidden states, in order."""
-
-    is_base_model = True
-
-    def __init__(self, w: Weights, cfg: Dinov2WithRegistersConfig):
-        self.config = cfg
-        self.base_model = Dinov2WithRegistersModel(w, cfg)
-
-    def forward(self, p: ImageInputs) -> BackboneOutput:
-        """-> the hidden states that the config names."""
-        cfg, found = self.config, chosen(self.base_model.hidden_states(p), self.config.outputs)
-        if cfg.apply_layernorm:
-            found = [self.base_model.norm(x) for x in found]
-        if cfg.reshape_hidden_states:
-            found = [x[:, 1 + cfg.num_register_tokens :].reshape(x.shape[0], *p.grid, -1) for x in found]
-        return BackboneOutput(tuple(found))
+class Dinov2WithRegistersBackbone(Dinov2WithRegistersPretrained, dinov2.Dinov2Backbone):
+    base_class = Dinov2WithRegistersModel

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...config import LARGEST
 from ...errors import ConfigError
 from ..vit.backbone import BackboneConfig
+from ..vit.config import PatchesConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwinConfig(BackboneConfig):
+class SwinConfig(BackboneConfig, PatchesConfig):
     model_type: str = "swin"
-    image_size: int | list[int] | tuple[int, ...] = 224
     patch_size: int | list[int] | tuple[int, ...] = 4
     num_channels: int = 3
     embed_dim: int = 96
@@ -58,20 +57,3 @@ class SwinConfig(BackboneConfig):
     def hidden_size(self) -> int:
         """The width of the last stage."""
         return self.embed_dim * 2 ** (len(self.depths) - 1)
-
-    @property
-    def image(self) -> tuple[int, int]:
-        """Height and width of the images that the model was trained on."""
-        return self._pair("image_size")
-
-    @property
-    def patch(self) -> tuple[int, int]:
-        """Height and width of a patch."""
-        return self._pair("patch_size")
-
-    def _pair(self, name: str) -> tuple[int, int]:
-        value = getattr(self, name)
-        sizes = (value, value) if isinstance(value, int) else tuple(value)
-        if len(sizes) != 2 or not all(type(s) is int and 1 <= s <= LARGEST for s in sizes):
-            raise ConfigError(f"{name} = {value!r} is neither a size in pixels nor a pair of them (height, width)")
-        return sizes

@@ -10,8 +10,33 @@ from ...errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
-class VisionConfig(Config):
-    """The fields of every model that cuts images into patches.  A size may be a pair: (height, width)."""
+class PatchesConfig(Config):
+    """The sizes of images and of the patches that they are cut into.  A size may be a pair: (height, width)."""
+
+    image_size: int | list[int] | tuple[int, ...] = 224
+    patch_size: int | list[int] | tuple[int, ...] = 16
+
+    @property
+    def image(self) -> tuple[int, int]:
+        """Height and width of the images that the model was trained on."""
+        return self._pair("image_size")
+
+    @property
+    def patch(self) -> tuple[int, int]:
+        """Height and width of a patch."""
+        return self._pair("patch_size")
+
+    def _pair(self, name: str) -> tuple[int, int]:
+        value = getattr(self, name)
+        sizes = (value, value) if isinstance(value, int) else tuple(value)
+        if len(sizes) != 2 or not all(type(s) is int and 1 <= s <= LARGEST for s in sizes):
+            raise ConfigError(f"{name} = {value!r} is neither a size in pixels nor a pair of them (height, width)")
+        return sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisionConfig(PatchesConfig):
+    """The fields of ViT and its descendants."""
 
     prefix_tokens: ClassVar[tuple[str, ...]] = ("cls_token",)  # the tokens before the patches
     hidden_size: int = 768
@@ -20,8 +45,6 @@ class VisionConfig(Config):
     intermediate_size: int = 3072
     hidden_act: str = "gelu"
     layer_norm_eps: float = 1e-12
-    image_size: int | list[int] | tuple[int, ...] = 224
-    patch_size: int | list[int] | tuple[int, ...] = 16
     num_channels: int = 3
     hidden_dropout_prob: float = 0.0
     attention_probs_dropout_prob: float = 0.0
@@ -36,26 +59,9 @@ class VisionConfig(Config):
         self.require(head_dim=self.hidden_size // self.num_attention_heads)
 
     @property
-    def image(self) -> tuple[int, int]:
-        """Height and width of the images that the model was trained on."""
-        return self._pair("image_size")
-
-    @property
-    def patch(self) -> tuple[int, int]:
-        """Height and width of a patch."""
-        return self._pair("patch_size")
-
-    @property
     def grid(self) -> tuple[int, int]:
         """Rows and columns of patches in such an image."""
         return self.image[0] // self.patch[0], self.image[1] // self.patch[1]
-
-    def _pair(self, name: str) -> tuple[int, int]:
-        value = getattr(self, name)
-        sizes = (value, value) if isinstance(value, int) else tuple(value)
-        if len(sizes) != 2 or not all(type(s) is int and 1 <= s <= LARGEST for s in sizes):
-            raise ConfigError(f"{name} = {value!r} is neither a size in pixels nor a pair of them (height, width)")
-        return sizes
 
 
 @dataclass(frozen=True, kw_only=True)
