@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import math
 
-import numpy as np
 import pytest
 
 from parity.checkpoints import build, parameters
@@ -23,19 +21,26 @@ WITHOUT_TORCH = [name for name, spec in TEXTS.items() if spec.format in ("safete
 @pytest.mark.parametrize(
     ("name", "count", "size"),
     [
-        # Sizes in bytes of model.safetensors on the hub; what is missing is the header.
+        # Sizes in bytes of model.safetensors or pytorch_model.bin on the hub.
         ("bert-base-uncased", 206, 440_449_768),
         ("all-MiniLM-L6-v2", 103, 90_868_376),
         ("roberta-base", 202, 498_818_054),
         ("xlm-roberta-base", 204, 1_115_567_652),
+        ("vit-base-patch16-224", 200, 346_293_852),
+        ("vit-base-patch16-224-in21k", 200, 345_579_424),
+        ("trocr-base-handwritten", 478, 1_333_384_464),
+        ("table-transformer-detection", 367, 115_396_053),
+        ("table-transformer-structure-recognition", 367, 115_512_789),
     ],
 )
 def test_a_full_size_has_the_bytes_of_the_file_on_the_hub(name, count, size):
-    spec = TEXTS[name]
-    buffers = 8 * config_of(spec, "full")["max_position_embeddings"] if spec.position_ids else 0
-    header = size - 4 * parameters(spec, "full") - buffers
-    assert len(tensors(spec, config_of(spec, "full"))) == count
-    assert 80 * count < header < 140 * count
+    """What is missing is the header, or what torch's zip takes for each tensor."""
+    spec = SPECS[name]
+    config = config_of(spec, "full")
+    buffers = 8 * config["max_position_embeddings"] if getattr(spec, "position_ids", False) else 0
+    least, most = (150, 350) if name.startswith("table") else (80, 140)  # bytes of a tensor in a zip, in a header
+    assert len(tensors(spec, config)) == count
+    assert least * count < size - 4 * parameters(spec, "full") - buffers < most * count
 
 
 @pytest.mark.parametrize("name", WITHOUT_TORCH)
@@ -67,16 +72,6 @@ def test_the_content_follows_from_the_seed(tmp_path):
     one, again, other = digest(tmp_path / "a", 1), digest(tmp_path / "b", 1), digest(tmp_path / "c", 2)
     assert one == again
     assert one["model.safetensors"] != other["model.safetensors"]
-
-
-def test_no_parameter_is_neutral(tmp_path):
-    """A bias of 0 or a norm of 1 would hide a model that forgets it."""
-    source = open_weights(build("bert-cross-decoder", tmp_path))
-    for name in source.names():
-        array = source.read(name).array
-        assert np.isfinite(array).all()
-        assert array.std() > 0.01 * np.abs(array).max(), name
-        assert math.isclose(array.mean(), 1 if "LayerNorm.weight" in name else 0, abs_tol=0.2), name
 
 
 def test_an_unknown_name_is_refused(tmp_path):

@@ -47,10 +47,6 @@ def groups_in_turn(model):
     calling(attention.out, lambda layer, x: Linear.__call__(layer, x[..., np.argsort(columns)]))
 
 
-def wrong_eps(model):
-    model.base_model.layers[1].post_attention_norm.eps = 1e-3
-
-
 def not_causal(model):
     attention = model.base_model.layers[0].attention
     model.base_model.layers[0].attention = lambda x, c, cache: attention(x, c._replace(start=None), cache)
@@ -85,19 +81,13 @@ def norm_forgotten(model):
     calling(model.base_model.norm, lambda norm, x: x)
 
 
-def gelu_for_silu(model):
-    model.base_model.layers[0].mlp.act = "gelu"
-
-
 FAULTS = [
     (BIASES, gate_and_up_swapped, "layer.1"),
     (BIASES, missing_bias, "layer.2"),
     (THREE, pairs_next_to_each_other, "layer.1"),
     (THREE, groups_in_turn, "layer.2"),
-    (THREE, wrong_eps, "layer.1"),
     (THREE, not_causal, "layer.0"),
     (THREE, mask_forgotten, "layer.1"),
-    (THREE, gelu_for_silu, "layer.0"),
     (THREE, norm_forgotten, "logits"),
     (SCALED, scaling_forgotten, "layer.0"),
     (SCALED, positions_off_by_one, "cached logits"),

@@ -9,7 +9,7 @@ import pytest
 from bench import calling
 
 from parity import images
-from parity.checkpoints import build, parameters
+from parity.checkpoints import build
 from parity.choices import compare_objects, unmatched
 from parity.compare import Pair
 from parity.specs import config_of, tensors
@@ -23,22 +23,6 @@ from zoo.weights.files import open_weights
 
 DETECTION, STRUCTURE = "table-transformer-detection", "table-transformer-structure-recognition"
 V11, LEARNED = "table-transformer-structure-recognition-v1.1-all", "table-transformer-learned-positions"
-
-
-@pytest.mark.parametrize(("name", "size"), [(DETECTION, 115_396_053), (STRUCTURE, 115_512_789)])
-def test_a_full_size_has_the_bytes_of_the_file_on_the_hub(name, size):
-    """The sizes are those of pytorch_model.bin, whose zip takes some 150 to 250 bytes more for each tensor."""
-    spec = SPECS[name]
-    count = len(tensors(spec, config_of(spec, "full")))
-    assert count == 367
-    assert 150 * count < size - 4 * parameters(spec, "full") < 350 * count
-
-
-@pytest.mark.parametrize("name", SPECS)
-def test_zoo_loads_all_of_it(tmp_path, name):
-    if SPECS[name].format == "bin":
-        pytest.importorskip("torch", reason="needs torch, to write a pytorch_model.bin")
-    assert type(load_model(build(name, tmp_path), strict=True)).__name__ == SPECS[name].architecture
 
 
 def test_the_strays_of_real_files_are_there(tmp_path):
@@ -57,16 +41,6 @@ def test_the_names_of_timm():
     assert len(found) == len(names)
     assert {"conv1.weight", "bn1.running_mean", "layer1.0.conv3.weight", "layer3.1.bn2.bias"} <= found.keys()
     assert found["layer4.0.downsample.0.weight"].endswith("encoder.stages.3.layers.0.shortcut.convolution.weight")
-
-
-def test_no_parameter_is_neutral(tmp_path):
-    """A bias of 0 or a norm of 1 would hide a model that forgets it."""
-    source = open_weights(build(LEARNED, tmp_path))
-    for name in source.names():
-        array = source.read(name).array
-        assert np.isfinite(array).all()
-        assert array.std() > 0.01 * np.abs(array).max(), name
-        assert not name.endswith("running_var") or array.min() > 0, name
 
 
 def _rows(*boxes, label=1):
@@ -116,13 +90,6 @@ def test_there_are_objects_to_compare(bench, name):
     assert counts[0] > counts[1] > counts[2] > 0
     assert len(np.unique(rows[:, 2])) > 1
     assert rows[:, 3:].std(0).min() > 0.003
-
-
-def norm_of_another_epsilon(model):
-    for conv in body_of(model).backbone.layers[0].blocks[0].convs:
-        conv.norm.eps = 1e-3
-        conv._folded = conv.norm.fold(conv.weight, conv.bias)
-        conv._prepared = None
 
 
 def shortcut_forgotten(model):
@@ -195,7 +162,6 @@ def no_object_first(model):
 @pytest.mark.parametrize(
     ("name", "fault", "stage"),
     [
-        (V11, norm_of_another_epsilon, "features"),
         (DETECTION, shortcut_forgotten, "features"),
         (LEARNED, relu_before_the_shortcut, "features"),
         (V11, columns_before_rows, "positions"),

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 from parity import images, pictures
-from parity.checkpoints import build, parameters
+from parity.checkpoints import build
 from parity.choices import compare_masks
 from parity.compare import Pair
-from parity.specs import config_of, tensors
+from parity.specs import config_of
 from parity.specs.vision import SPECS
 from parity.taps import body_of
 from parity.texts import Batch
@@ -34,15 +34,6 @@ REAL = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "size"), [("vit-base-patch16-224", 346_293_852), ("vit-base-patch16-224-in21k", 345_579_424)]
-)
-def test_a_full_size_has_the_bytes_of_the_file_on_the_hub(name, size):
-    spec = SPECS[name]
-    assert len(tensors(spec, config_of(spec, "full"))) == 200
-    assert 80 * 200 < size - 4 * parameters(spec, "full") < 140 * 200  # which is the header
-
-
 def test_the_strays_of_real_files_are_there(tmp_path):
     names = set(open_weights(build("beit-base-finetuned-ade-640-640", tmp_path)).names())
     assert "decode_head.fpn_bottleneck.bn.num_batches_tracked" in names
@@ -55,17 +46,6 @@ def test_the_index_in_the_file_is_the_one_that_zoo_makes(tmp_path):
     source = open_weights(build("beit-base-patch16-224", tmp_path))
     name = "beit.encoder.layer.0.attention.attention.relative_position_bias.relative_position_index"
     np.testing.assert_array_equal(source.read(name).array, beit.relative_index((6, 6), np.zeros(1, np.float32)))
-
-
-def test_no_parameter_is_neutral(tmp_path):
-    """A bias of 0, a norm of 1 or a scale of 1 would hide a model that forgets it."""
-    source = open_weights(build("beit-base-finetuned-ade-640-640", tmp_path))
-    for name in source.names():
-        array = source.read(name).array
-        if array.dtype.kind == "f":
-            assert np.isfinite(array).all()
-            assert array.std() > 0.01 * np.abs(array).max(), name
-            assert not name.endswith("running_var") or array.min() > 0, name
 
 
 def test_the_sizes_of_a_processor_follow_those_of_the_model():
