@@ -74,8 +74,12 @@ class Config:
         return cls(**values, extra=extra)
 
     def to_dict(self) -> dict[str, Any]:
-        """The object for config.json, with all fields that were read."""
-        known = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "extra"}
+        """The object for config.json, with all fields that were read.
+
+        A field that is None by default and still is has no place in it: transformers takes "head_dim": null for a size.
+        """
+        fields = [f for f in dataclasses.fields(self) if f.name != "extra"]
+        known = {f.name: value for f in fields if (value := getattr(self, f.name)) is not None or f.default is not None}
         known["id2label"] = {str(i): label for i, label in self.id2label.items()}
         known["label2id"] = self.label2id
         known["architectures"] = list(self.architectures)

@@ -14,7 +14,6 @@ from zoo.checkpoint.config_file import read_config
 from zoo.errors import InputError
 from zoo.loading import load_model
 from zoo.models.trocr import TrOCRForCausalLM
-from zoo.saving import save_model
 
 ENCODER = {
     "hidden_size": 32,
@@ -243,23 +242,6 @@ def test_strays_are_known(kind, tmp_path):
     report = load_model(tmp_path, strict=True).report
     assert set(strays) <= set(report.ignored)
     assert {name.split(".")[1] for name in set(report.ignored) - set(strays)} <= {"pooler"}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_round_trip(kind, tmp_path, rng):
-    model = reader(tmp_path, kind)
-    ours = load_model(tmp_path)
-    save_model(ours, tmp_path / "copy")
-    again = load_model(tmp_path / "copy", strict=True)
-    x, given = pixels(rng, batch=3), ids(rng)
-    np.testing.assert_allclose(again(x, given).logits, ours(x, given).logits, rtol=1e-5, atol=1e-6)
-    cls = transformers.VisionEncoderDecoderModel
-    back, info = cls.from_pretrained(tmp_path / "copy", output_loading_info=True)
-    assert {name for name in info["missing_keys"] if ".pooler." not in name} == set()
-    assert (info["unexpected_keys"], info["mismatched_keys"]) == (set(), set())
-    if kind not in ("stage1", "vit, projected"):  # of which version 5 leaves the positions empty
-        wanted = theirs(model, pixel_values=x, decoder_input_ids=given).logits
-        close(theirs(back, pixel_values=x, decoder_input_ids=given).logits.numpy(), wanted)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ class Gemma3TextConfig(WindowedLayersConfig):
     max_position_embeddings: int = 131_072
     rope_theta: float = 1_000_000.0
     rope_local_base_freq: float = 10_000.0
-    query_pre_attn_scalar: float = 256
+    query_pre_attn_scalar: int = 256
     sliding_window: int | None = 4096
     sliding_window_pattern: int = 6
     final_logit_softcapping: float | None = None
