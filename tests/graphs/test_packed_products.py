@@ -76,6 +76,19 @@ def test_a_large_matrix_is_several_products(name, rng, running, monkeypatch):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["Q4_0", "Q6_K"])
+def test_a_gated_layer_multiplies_each_half_by_itself(name, rng, running):
+    weight = QuantTensor([part for _ in range(2) for part in matrix(rng, name, rows=48, columns=256).parts])
+    x = rng.standard_normal((3, 256), np.float32)
+    graph = traced(lambda x: ops.glu(ops.linear(x, constant(x.graph, weight), None), "silu"), 256)
+    operators = [node.op for node in graph.nodes]
+    assert operators.count("MatMulNBits") == 2
+    assert not {"Split", "Concat", "Slice"} & set(operators)
+    (found,) = running(graph).run(None, {"x": x})
+    gate, up = np.split(x @ weight.dequantise().T, 2, -1)
+    assert error(found, gate * (1 + np.tanh(gate / 2)) / 2 * up) < 0.02
+
+
 @pytest.mark.parametrize(("name", "vnni"), [("Q4_K", False), ("Q4_K", True), ("Q5_K", False)])
 def test_offsets_are_rounded_to_a_small_share_of_a_step(name, vnni, rng, running, monkeypatch):
     """By rows of the identity, which int8 has exactly."""

@@ -128,7 +128,8 @@ def linear(x: Symbol, weight: Symbol, bias: Symbol | None, kind: QuantType | Non
         return None
     (O, I), exact = weight.shape, is_exact()  # noqa: E741
     parts: Any = graph.constants[weight.name].parts  # none of them is made later
-    if O * I > LARGEST:
+    halves = len(parts) == 2 and len(parts[0]) == len(parts[1])  # of a gated layer, which uses each by itself
+    if O * I > LARGEST or halves:
         return _by_rows(x, parts, bias, kind, weight)
     key, form = ("packed", weight.name), form_of(kind, parts)
     if key not in graph.memo:
@@ -153,7 +154,7 @@ def linear(x: Symbol, weight: Symbol, bias: Symbol | None, kind: QuantType | Non
 
 
 def _by_rows(x: Symbol, parts: Sequence[Part], bias: Symbol | None, kind: QuantType, weight: Symbol) -> Symbol:
-    """As `linear`, with a product for each LARGEST numbers of the matrix."""
+    """As `linear`, with a product for each part, and for each LARGEST numbers of it."""
     graph, found, begin = x.graph, [], 0
     step = max(1, LARGEST // weight.shape[1])
     for piece in [part[a : a + step] for part in parts for a in range(0, len(part), step)]:
@@ -163,7 +164,10 @@ def _by_rows(x: Symbol, parts: Sequence[Part], bias: Symbol | None, kind: QuantT
         assert y is not None
         found.append(y)
         begin += len(piece)
-    return x.new("Concat", found, (*x.shape[:-1], begin), axis=-1)
+    y = x.new("Concat", found, (*x.shape[:-1], begin), axis=-1)
+    if len(found) == len(parts):
+        y.joined, y.seam = tuple(found), y.ndim - 1
+    return y
 
 
 def _sums(x: Symbol, group: int) -> Symbol:
