@@ -44,6 +44,14 @@ def test_told_apart_by_their_ink(text: str, read: str, look: dict) -> None:
     assert corrected(lines, [text, *others]) == [text, *others]  # what was right stays
 
 
+@pytest.mark.parametrize("size", [10, 14, 22])
+def test_a_line_of_one_stroke_is_a_dash(size: int) -> None:
+    """Readers see letters in a few pixels; a point and a stroke that stands are none."""
+    lines = [drawn(text, size) for text in ("-", "-", ".", "|", "i", "Total 12", "47")]
+    read = ["s", "", ".", "|", "i", "Total 12", "47"]
+    assert corrected(lines, read) == ["-", "-", *read[2:]]
+
+
 def test_all_negative_numbers_of_a_table_have_one_sign() -> None:
     """Where the first figure touches the sign, its width is not known."""
     texts = ["-1.5", "-2.5", "-3.5", "-4.5"]
@@ -57,6 +65,12 @@ def test_names_are_numbered_where_others_of_the_table_are() -> None:
     texts = ["blockl and block2", "blockI.is_in(blockl)", "total", "control", "Cell", "Cell3"]
     told = ["block1 and block2", "block1.is_in(block1)", *texts[2:]]
     assert corrected([blank] * len(texts), texts) == told
+
+
+@pytest.mark.parametrize(("text", "right"), [("I3/22", "13/22"), ("l70(168.90–171.16)", "170(168.90–171.16)")])
+def test_numbers_in_front_of_others_begin_with_figures(text: str, right: str) -> None:
+    blank = np.asarray(Image.new("RGB", (40, 20), "white"))
+    assert corrected([blank], [text]) == [right]
 
 
 @pytest.mark.parametrize("text", ["O2", "B12", "Il", "I am", "l am", "CO2", "10 l", "1990-Ol", "", "1Oth"])

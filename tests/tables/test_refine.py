@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from zoo.apps.tables import Word, build_table, words_outside
@@ -197,3 +199,48 @@ def test_lines_that_are_nearer_than_rows_are_of_the_row_above(apart, rows):
     assert table.shape == (rows, 2)
     if rows == 2:
         assert table.rows()[0] == ["Reader", "Reads what is Printed alone"]
+
+
+# The texts of lines from the top down, how far below the line above each is, and the rows that they are.
+WRAPPED = {
+    "small letters": (
+        [("Wood for", "136"), ("making tools", ""), ("Oak or", "20"), ("beech bark", ""), ("Total", "156")],
+        (13, 16, 13, 16),
+        [["Wood for making tools", "136"], ["Oak or beech bark", "20"], ["Total", "156"]],
+    ),
+    "as far below": (
+        [("Wood for", "136"), ("making tools", ""), ("Oak or", "20"), ("Beech bark", ""), ("Total", "156")],
+        (16, 16, 16, 16),
+        [["Wood for making tools", "136"], ["Oak or", "20"], ["Beech bark", ""], ["Total", "156"]],
+    ),
+    "names in groups": (
+        [("vinblastine", "Rosy"), ("taxol", "Yew"), ("quinine", "Bark"), ("quinidine", "Bark"), ("atropine", "Root")],
+        (13, 16, 13, 16),
+        [["vinblastine", "Rosy"], ["taxol", "Yew"], ["quinine", "Bark"], ["quinidine", "Bark"], ["atropine", "Root"]],
+    ),
+    "numbers": (
+        [("Wood", "136"), ("", "277"), ("Oak", "20"), ("", "21"), ("Total", "156")],
+        (13, 16, 13, 16),
+        [["Wood", "136"], ["", "277"], ["Oak", "20"], ["", "21"], ["Total", "156"]],
+    ),
+    "both texts": (
+        [("Grade 1", "Treat the"), ("Grade 2", "Hold it for"), ("and above", "a week."), ("Grade 3", "Stop")],
+        (16, 13, 16),
+        [["Grade 1", "Treat the"], ["Grade 2 and above", "Hold it for a week."], ["Grade 3", "Stop"]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_lines_of_a_text_that_was_wrapped(name):
+    lines, apart, rows = WRAPPED[name]
+    tops = [0, *itertools.accumulate(apart)]
+    words = [
+        Word(text, (10 + WIDTH * c, top, 60 + WIDTH * c, top + 10))
+        for top, of in zip(tops, lines, strict=True)
+        for c, text in enumerate(of)
+        if text
+    ]
+    found = [Detection("table row", 0.9, (0, top - 1, 2 * WIDTH, top + 11)) for top in tops]
+    found += [Detection("table column", 0.9, (WIDTH * c, 0, WIDTH * c + WIDTH, tops[-1] + 10)) for c in range(2)]
+    assert build_table(found, words, check_spans=True).rows() == rows

@@ -105,6 +105,15 @@ def test_lines_of_a_header_beside_a_cell_over_columns_are_one_cell():
     assert spans(table(texts, (SPANNING, 0, 1, 1, 2), header=2)) == [(0, 1, 1, 2)]
 
 
+@pytest.mark.parametrize(("column", "text", "is_heading"), [(2, "the next", False), (1, ">last of both", True)])
+def test_a_heading_begins_at_the_left_or_is_centred(column, text, is_heading):
+    rows = [["a", "b", "c"], ["x", "1", "2"], ["", "", ""], ["y", "3", "4"]]
+    rows[2][column] = text
+    found = table(rows, (PROJECTED, 2, 0, 1, 3))
+    assert (spans(found) == [(2, 0, 1, 3)]) == is_heading
+    assert found.rows(repeat=False)[2][0 if is_heading else column] == text.strip(">")
+
+
 def test_numbers_nearer_than_words_are_in_their_columns():
     texts = [["a", "b", "c"], ["x", "1,234,567.89", "1,234,567.90"], ["y", "1", "2"]]
     for label, left in ((SPANNING, 1), (PROJECTED, 0)):

@@ -103,6 +103,8 @@ def test_what_is_no_table() -> None:
         "went on to be the",
     ]
     assert "text in columns" in (why_no_table(table([[line, line] for line in prose]), 0.5) or "")
+    assert why_no_table(table([[line, line] for line in prose]), 0.5, [-5.0, 18.0]) is None  # rules around its header
+    assert why_no_table(table([[line, line] for line in prose]), 0.5, [18.0, 75.0]) is not None
     prose[1:3] = ["in such housing were the same,", "or so. Those of others and"]
     beside = ["Figure 2", *prose, "8.4", "4.2", "0.5"]
     assert "text in columns" in (

@@ -29,7 +29,7 @@ from .leaders import without_leaders
 from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
-from .side_by_side import first_rule, parted, repeated
+from .side_by_side import parted, repeated, rules_across
 from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
 from .surrounding import fitted, why_no_table, without_titles_and_notes
@@ -179,7 +179,7 @@ class TableExtractor:
             return "has no rows and no columns: it is left out"
         if judged and (words is not None or self.reader is not None):
             held = _share(words, found.box) if words else share_of_ink(ink_of(page), [found.box])
-            reason = why_no_table(table, held)
+            reason = why_no_table(table, held, rules_across(page, table.box))
             if reason:
                 return f"{reason}: it is no table, and is left out"
         return table
@@ -243,7 +243,7 @@ class TableExtractor:
         if words is not None or self.reader is not None:
             kept = own or []
             if lattice is None:
-                kept = without_titles_and_notes(kept, table, first_rule(crop.pixels, table.box))
+                kept = without_titles_and_notes(kept, table, next(iter(rules_across(crop.pixels, table.box)), None))
             table = build(kept)
         else:
             table = replace(table, cells=tuple(replace(cell, text="") for cell in table.cells))

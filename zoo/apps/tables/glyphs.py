@@ -27,6 +27,8 @@ BELOW = re.compile(r"[^\w\s.%:*+<>=~-]|[gjpqyQJ_]|[^\x00-\x7f]")  # what goes be
 # Shares of the height of figures and capitals, which is 0.7 of a font's size.
 HYPHEN, DASH = 0.55, 0.68  # a hyphen is 0.35 to 0.45 wide, an en dash or a minus 0.7 to 1
 FLAT = 0.4  # the most that a dash is high
+STROKE, THIN = 2, 0.25  # pixels, and a share: the most that one stroke is high
+LYING, NARROWEST, WIDEST = 1.5, 0.25, 1.6  # so many times wider than high is a dash, and as wide as these
 TAIL, NO_TAIL = 0.14, 0.06  # a comma goes so much below the figures' foot, and a point no more than this
 USUAL_CASE = re.compile(r"^([^A-Z]*|[^a-z]*|[^A-Za-z]*[A-Z][^A-Z]*)$")  # word, WORD and Word
 LOW, HIGH = 0.82, 0.9  # a small letter is 0.65 to 0.8 high, blurred edges included
@@ -43,7 +45,7 @@ NEARLY = 0.7  # of a table's negative numbers
 NEGATIVE = re.compile(r"[-–−][0-9.,]+%?$")
 # A number with an "O" in it or at its end, but not "H2O", and "l" or "I" at its beginning.
 NOUGHT = re.compile(r"(?<![^\W_])[0-9][0-9.,Oo]*[Oo](?=[0-9.,%)]|\b)")
-ONE = re.compile(r"(?<![^\s($€£–-])[lI](?=[0-9]+([.,][0-9]+)*%?\)?(\s|$))")
+ONE = re.compile(r"(?<![^\s($€£–-])[lI](?=[0-9]+([.,][0-9]+)*%?(\)|\s|$|[(/±–-][0-9.,]*[0-9]))")
 # A name with an "l" or "I" at its end, which is "1" if another is the same but for a figure there: "blockl", "block2".
 NAME = re.compile(r"\b([A-Za-z]{3,})([lI0-9])(?![^\W_])")
 
@@ -97,6 +99,7 @@ def corrected(images: Sequence[np.ndarray], texts: Sequence[str]) -> list[str]:
     Told apart are, where each character of a word stands apart, small letters from capitals of the same form and commas
     from points between figures; hyphens from dashes there and at a line's beginning; capitals among small letters where
     the word's ink is low; letters from figures in a number, and at the end of a name that others of the table number.
+    A line of one stroke that lies is a dash, whatever the reader saw in so little ink.
     """
     lines = [Line(text, *_ink(image)) for image, text in zip(images, texts, strict=True)]
     usual = statistics.median([high for line in lines if (high := line.height())] or [0.0])
@@ -118,6 +121,8 @@ def _ink(image: np.ndarray) -> tuple[list[Ink], np.ndarray]:
 
 
 def _corrected(line: Line, usual: float) -> str:
+    if len(line.boxes) == 1 and line.text not in ("−", "—") and _is_dash(line.boxes[0], usual):
+        return _dash("-", line.boxes[0], usual)
     (tall, _), own = line.tall(), line.height()
     high = own or usual
     if high < LEAST:
@@ -179,6 +184,13 @@ def _by_its_places(word: str, boxes: Sequence[Ink], tops: np.ndarray, high: floa
 
 def _is_among_small(word: str, i: int) -> bool:
     return i > 0 and word[i - 1].islower() and (i + 1 == len(word) or word[i + 1].islower())
+
+
+def _is_dash(box: Ink, high: float) -> bool:
+    """Return True for one stroke that lies, as wide as a dash; the two of "=" are higher."""
+    x0, y0, x1, y1 = box
+    is_flat = y1 - y0 <= max(STROKE, THIN * high) and LYING * (y1 - y0) <= x1 - x0
+    return is_flat and NARROWEST * high <= x1 - x0 <= WIDEST * high
 
 
 def _dash(letter: str, box: tuple[int, int, int, int], high: float) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...images.boxes import Detection
@@ -24,7 +25,7 @@ SAME_LINE = 0.5  # of the usual distance of rows: the largest vertical distance 
 MIN_ROW_HEIGHT = 0.8  # of the height of its lines: a row that is lower was detected between two rows
 MIN_GUTTER = 0.8  # of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
 LEADING = 1.7  # of the height of words: the most from a line of a header's cell to the next one
-NEARER = 0.3  # of the height of words: so much nearer than rows are the lines of a row
+NEARER = 0.1  # of the height of words: so much nearer than rows are the lines of a row
 SMALL_NAMES = 0.3  # of the texts of the first column that begin with small letters: more, and each may be a row
 PARTED = 0.7  # of the rows: so many with a gap, and gaps may go on through texts that are headings, alone in their rows
 MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
@@ -145,9 +146,9 @@ def join_wrapped_rows(
     for word, ys, xs in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
         row, column = (max(of, key=lambda one: one[1])[0] for of in (ys, xs))
         at[row].setdefault(column, []).append(word)
-    names = [min(of[0], key=lambda w: (w.box[1], w.box[0])).text for of in at[header_rows:] if 0 in of]
-    small = sum(name[0].islower() for name in names) > SMALL_NAMES * len(names)
     near = _near_rows(at, header_rows)
+    names = [_begins_small(of[0]) for r, of in enumerate(at) if r >= header_rows and 0 in of and r not in near]
+    small = sum(names) > SMALL_NAMES * len(names)
     for r in reversed(range(header_rows, len(rows) - 1)):
         upper, lower = at[r], at[r + 1]
         fewer = 0 in lower and len(lower) < len(upper) and not small
@@ -157,28 +158,61 @@ def join_wrapped_rows(
 
 
 def _near_rows(at: Sequence[dict[int, list[Word]]], header_rows: int) -> set[int]:
-    """The rows that are lines of the one above: nearer than rows are, with texts below some of its texts, but no name.
+    """The rows that are lines of the one above: nearer than rows are, with texts below some of its texts, no numbers.
 
+    They have no name, or one of their texts begins with a small letter where those of rows do not; all of them, if most
+    do, or if the texts of rows have as many lines as they need, and not all the same number.
     at: the words of each row by their columns.
     """
-    boxes = [bounding_box(w.box for own in of.values() for w in own) if of else None for of in at]
-    gaps: dict[int, float] = {}
-    lines: set[int] = set()
-    held = at[header_rows].keys() if header_rows < len(at) else set[int]()
-    for r in range(header_rows + 1, len(at)):
-        upper, lower = boxes[r - 1], boxes[r]
-        if upper and lower:
-            gaps[r] = lower[1] - upper[3]
-        is_below = 0 not in at[r] and at[r].keys() < held and not any(map(_is_number, at[r].values()))
-        if r in gaps and is_below:
-            lines.add(r)
-        else:
-            held = at[r].keys()
-    apart = [gap for r, gap in gaps.items() if r not in lines]
     high = statistics.median([w.box[3] - w.box[1] for of in at for own in of.values() for w in own] or [0.0])
+    body = range(header_rows, len(at))
+    pitches = {r: _pitch(at[r - 1], at[r], high) for r in body[1:] if at[r - 1] and at[r]}
+    lines = set(_below(at, pitches, float("inf")))
+    apart = sorted(pitch for r, pitch in pitches.items() if r not in lines)
     if not apart or not lines:
         return set()
-    return {r for r in lines if gaps[r] < statistics.median(apart) - NEARER * high}
+    lines = set(_below(at, pitches, apart[len(apart) // 5] - NEARER * high))
+    firsts = [r for r in body if r not in lines]
+    tall = {
+        c for c in range(1 + max(map(max, filter(None, at)))) if _mostly_tall([at[r][c] for r in firsts if c in at[r]])
+    }
+    counts = [
+        Counter(c for r in range(a, b) for c in at[r]).values() for a, b in itertools.pairwise([*firsts, len(at)])
+    ]
+    wrapped = [more for own in counts if len(more := [n for n in own if n > 1]) > 1]
+    uneven = bool(wrapped) and 2 * sum(min(own) < max(own) for own in wrapped) >= len(wrapped)
+    going_on = {r for r in lines if any(c in tall and _begins_small(own) for c, own in at[r].items())}
+    if uneven or 2 * len(going_on) >= len(lines):
+        return lines
+    return going_on | {r for r in lines if 0 not in at[r]}
+
+
+def _below(at: Sequence[dict[int, list[Word]]], pitches: Mapping[int, float], near: float) -> Iterator[int]:
+    """The rows nearer than `near` that may be lines of a row above."""
+    first: dict[int, list[Word]] = {}
+    for r, of in enumerate(at):
+        fewer = of.keys() < first.keys() or (of.keys() == first.keys() and any(map(_begins_small, of.values())))
+        if fewer and pitches.get(r, near) < near and not any(map(_is_number, of.values())):
+            yield r
+        else:
+            first = of
+
+
+def _pitch(upper: dict[int, list[Word]], lower: dict[int, list[Word]], high: float) -> float:
+    """The distance of the last line of a row and the first one of the next."""
+    above, below = ([w.box for own in of.values() for w in own] for of in (upper, lower))
+    last = bounding_box(box for box in above if box[3] > max(b[3] for b in above) - HALF * high)
+    first = bounding_box(box for box in below if box[1] < min(b[1] for b in below) + HALF * high)
+    return (first[1] + first[3] - last[1] - last[3]) / 2
+
+
+def _mostly_tall(texts: Sequence[Sequence[Word]]) -> bool:
+    return sum(map(_begins_small, texts)) <= SMALL_NAMES * len(texts)
+
+
+def _begins_small(words: Sequence[Word]) -> bool:
+    text = min(words, key=lambda w: (w.box[1], w.box[0])).text
+    return text[:2].isalpha() and text[0].islower()  # a letter alone is no word: "p", or a dash misread
 
 
 def _is_number(words: Sequence[Word]) -> bool:

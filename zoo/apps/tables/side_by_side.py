@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...images.boxes import Box
+from ...images.lines import spans
 from .boxes import HALF, bounding_box, inside
 from .cell_borders import INK
 from .table import Table, Word
@@ -105,13 +106,12 @@ def _columns(table: Table, start: int, end: int) -> Table:
     return replace(table, cells=tuple(cells), row_boxes=rows, column_boxes=columns, box=box)
 
 
-def first_rule(pixels: np.ndarray, box: Box) -> float | None:
-    """The place of the topmost rule (y) across the width of a table, which may be a little above its box."""
+def rules_across(pixels: np.ndarray, box: Box) -> list[float]:
+    """The places (y) of the rules across the width of a table, from the top; they may be a little above its box."""
     x0, y0, x1, y1 = (max(0, round(v)) for v in box)
-    high = (y1 - y0) // 4
-    top = max(0, y0 - high)
+    top = max(0, y0 - (y1 - y0) // 4)
     grey = pixels[top:y1, x0:x1].mean(-1)
     if not grey.size:
-        return None
+        return []
     ruled = (np.abs(grey - np.median(grey)) > INK).mean(1) >= ACROSS[1]
-    return float(top + np.argmax(ruled)) if ruled.any() else None
+    return [float(top + a) for a, _ in spans(ruled)]

@@ -76,16 +76,28 @@ def checked_spans(
         found += parts
     if labels:
         found += _labels(labels, words, x, y, header_rows, found)
-    found = [_narrow(span, words, x, y) if span.top >= header_rows else span for span in found]
+    found = [_narrow(span, columns, words, x, y, high) if span.top >= header_rows else span for span in found]
     return [span for span in found if span.positions > 1 or span.projected]
 
 
-def _narrow(span: Span, words: Sequence[Word], x: Sequence[float], y: Sequence[float]) -> Span:
-    """A heading across the table, or its first cell if its text is within the first column."""
-    if not span.projected or span.bottom - span.top > 1 or span.left:
-        return span
+def _narrow(
+    span: Span, columns: Sequence[Interval], words: Sequence[Word], x: Sequence[float], y: Sequence[float], high: float
+) -> Span:
+    """A heading across the table, or the one cell that its text is within.
+
+    Headings begin in the first column, or stand in the middle of the table; any other text is one of its column.
+    """
     own = [word.box for word in words if y[span.top] <= _middle(word, 1) < y[span.bottom]]
-    return span._replace(right=1) if own and max(box[2] for box in own) <= x[1] else span
+    if not span.projected or span.bottom - span.top > 1 or span.left or not own:
+        return span
+    left, right = min(box[0] for box in own), max(box[2] for box in own)
+    if right <= x[1]:
+        return span._replace(right=1)
+    column = bisect.bisect(x, left) - 1
+    is_centred = abs(left + right - columns[0].start - columns[-1].end) / 2 <= CENTRED * high
+    if column and right <= x[column + 1] and not is_centred:
+        return span._replace(left=column, right=column + 1, projected=False)
+    return span
 
 
 def _labels(

@@ -88,17 +88,18 @@ class _Line:
         return self.is_text and (bracketed or (before > 0 and self.text[0].islower()))
 
 
-def why_no_table(table: Table, held: float) -> str | None:
+def why_no_table(table: Table, held: float, rules: Sequence[float] = ()) -> str | None:
     """The reason for which what a detector found is no table, by its texts; None for a table.
 
-    held: the share of the page's words, or ink, in its place: a picture of one row has most.
+    held: the share of the page's words, or ink, in its place: a picture of one row has most.  rules: those across it
+    (y): one above it and one below its header, or its first row, are no part of a text in columns.
     """
     texts = [cell.text for cell in table.cells if cell.text]
     if not texts:
         return "has no text"
     if table.shape[1] == 1 or (table.shape[0] == 1 and held < HALF):
         return "is one column, or one row of a page"
-    if _is_prose(table):
+    if _is_prose(table) and not _has_ruled_header(table, rules):
         return "is text in columns"
     if len(table.cells) >= MANY and len(texts) < SPARSE * len(table.cells):
         return "has hardly any text in its cells, as a chart"
@@ -108,6 +109,14 @@ def why_no_table(table: Table, held: float) -> str | None:
     if any(map(_is_axis, [*(" ".join(row) for row in rows[table.shape[0] // 2 :]), *beside])):
         return "has the axis of a chart"
     return None
+
+
+def _has_ruled_header(table: Table, rules: Sequence[float]) -> bool:
+    """Return True for rules above and below the header, or the first row."""
+    middles = [(y0 + y1) / 2 for _, y0, _, y1 in table.row_boxes]
+    last = max(1, table.header_rows) - 1
+    below = any(middles[last] < rule < middles[last + 1] for rule in rules) if last + 1 < len(middles) else False
+    return below and any(rule < middles[0] for rule in rules)
 
 
 def _is_axis(text: str) -> bool:
