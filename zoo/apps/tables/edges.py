@@ -72,7 +72,7 @@ def _going_on(part: np.ndarray, high: float) -> float:
     top //= step
     gaps, shares = gaps_of(lines[:top], letter)
     columns = spans(gaps & (shares >= STRONG))
-    rows = spans(lines.any(1))
+    rows = spans(np.asarray(lines.any(1)))
     own, rest = [r for r in rows if r[0] < top], [r for r in rows if r[0] >= top]
     if len(columns) < LEAST_GAPS or len(own) < LEAST_LINES:
         return 0.0
@@ -81,7 +81,7 @@ def _going_on(part: np.ndarray, high: float) -> float:
     end = own[-1][1]
     reached = end
     for a, b in rest:
-        line = lines[a:b].any(0)
+        line = np.asarray(lines[a:b].any(0))
         crossed = sum(bool(line[c:d].all()) for c, d in columns)
         parted = sum(bool(line[:c].any() and line[d:].any()) for c, d in columns) - crossed
         if a - reached > FARTHER * max(apart, 1) or b - a > FARTHER * tall or crossed or 2 * parted < len(columns):

@@ -32,7 +32,7 @@ def has_no_grid(page: np.ndarray, box: Box) -> bool:
     few to tell.
     """
     lines, high, _ = lines_of(page, box)
-    rows = lines.any(1)
+    rows = np.asarray(lines.any(1))
     if np.count_nonzero(rows) <= 2.5 * high:
         return False
     full, bands = lines.copy(), spans(rows)
