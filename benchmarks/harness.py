@@ -105,6 +105,12 @@ def take_turns(contenders: Mapping[str, Callable[[], Any]], rounds: int, clock: 
     return out
 
 
+def alone(call: Callable[[], Any], clock: str = "wall") -> float:
+    """Seconds of one call in a process that does nothing else: the median of at least 5, and of TURN."""
+    repeats = max(5, _repeats(call))
+    return statistics.median(_seconds(call, CLOCKS[clock]) for _ in range(repeats))
+
+
 def settle() -> None:
     """Wait until no thread of this process spins any more."""
     step = 0.02

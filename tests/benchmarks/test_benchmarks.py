@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import checkpoints, coldstart, cpu, harness, onnx_int8, peers, speculative
+from benchmarks import checkpoints, coldstart, cpu, harness, onnx, onnx_int8, peers, speculative
 
 
 def needs(*packages: str) -> pytest.MarkDecorator:
@@ -140,6 +140,19 @@ def test_sentences_are_of_mixed_length_and_always_the_same() -> None:
 def test_layouts_are_those_of_the_hub() -> None:
     assert set(checkpoints.RANDOM) >= {"bert-base", "roberta-base", "vit-base", "beit-base"}
     assert checkpoints.RANDOM["roberta-base"][1]["vocab_size"] == 50265
+
+
+@pytest.mark.slow
+@needs("torch", "transformers", "onnx", "onnxruntime", "sympy")
+def test_onnx(tmp_path: Path, printed_by) -> None:
+    path = tmp_path / "onnx.json"
+    options = ["--models", "bert-tiny", "--quick", "--rounds", "2", "--threads", "1"]
+    out = printed_by(onnx, *options, "--json", str(path), "--cache", str(tmp_path))
+    (row,) = json.loads(path.read_text())["rows"]
+    assert 0 < row["differences"]["zoo"] < cpu.TOLERANCE
+    assert {name: len(found["rounds_ms"]) for name, found in row["times"].items()} == dict.fromkeys(onnx.CONTENDERS, 2)
+    assert row["graphs"]["zoo"]["nodes"] > 10
+    assert "bert-tiny 1x128" in out
 
 
 @pytest.mark.slow
