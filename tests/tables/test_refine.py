@@ -244,19 +244,3 @@ def test_lines_of_a_text_that_was_wrapped(name):
     found = [Detection("table row", 0.9, (0, top - 1, 2 * WIDTH, top + 11)) for top in tops]
     found += [Detection("table column", 0.9, (WIDTH * c, 0, WIDTH * c + WIDTH, tops[-1] + 10)) for c in range(2)]
     assert build_table(found, words, check_spans=True).rows() == rows
-
-
-@pytest.mark.parametrize(("rows", "columns"), [(8, 3), (4, 2)])
-def test_a_few_words_may_go_on_across_a_gap(rows, columns):
-    """ "Total" below numbers of rows and names, which were detected as one column; not where there are few rows."""
-    texts = [(str(r + 1), f"name {r}", str(10 * r)) for r in range(rows - 1)]
-    words = [
-        Word(text, (x, 20.0 * r + 5, x + wide, 20.0 * r + 15))
-        for r, row in enumerate(texts)
-        for text, x, wide in zip(row, (5.0, 25.0, 120.0), (5.0, 40.0, 20.0), strict=True)
-    ]
-    y = 20.0 * (rows - 1)
-    words += [Word("Total", (5.0, y + 5, 30.0, y + 15)), Word("99", (120.0, y + 5, 140.0, y + 15))]
-    found = [Detection("table row", 0.9, (0.0, 20.0 * r, 200.0, 20.0 * r + 20)) for r in range(rows)]
-    found += [Detection("table column", 0.9, (a, 0.0, b, y + 20)) for a, b in ((0.0, 90.0), (100.0, 200.0))]
-    assert build_table(found, words).shape == (rows, columns)

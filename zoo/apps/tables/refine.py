@@ -6,7 +6,6 @@ go to the other; small models do the same with columns of wide tables.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import statistics
 from collections import Counter
@@ -29,7 +28,6 @@ LEADING = 1.7  # of the height of words: the most from a line of a header's cell
 NEARER = 0.1  # of the height of words: so much nearer than rows are the lines of a row
 SMALL_NAMES = 0.3  # of the texts of the first column that begin with small letters: more, and each may be a row
 PARTED = 0.7  # of the rows: so many with a gap, and gaps may go on through texts that are headings, alone in their rows
-CROSSED = 0.15  # of the rows: so many may have a word across a gap that the others have
 MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
 
 
@@ -292,29 +290,22 @@ class _WordBlock(NamedTuple):
 
 
 def _blocks(rows: Sequence[Interval], words: Sequence[Word], wide: float) -> Iterator[_WordBlock]:
-    """Blocks that may be columns, from the left: gaps between their words are smaller than `wide`.
-
-    A few words, such as "Total" below numbers of rows, may go on across a gap.
-    """
+    """Blocks that may be columns, from the left: gaps between their words are smaller than `wide`."""
+    groups: list[list[tuple[Word, int]]] = []
+    reached = 0.0
     near = (max(of, key=lambda one: one[1])[0] for of in overlapping(words, rows, 1))
     placed = _without_headings(sorted(zip(words, near, strict=True), key=lambda one: one[0].box[0]), wide)
-    few = CROSSED * len({row for _, row in placed})
-    groups: list[list[tuple[Word, int]]] = []
-    starts: list[float] = []
-    across: list[float] = []  # where the words end that go on here, the first on top
     for word, row in placed:
-        while across and word.box[0] - across[0] >= wide:
-            heapq.heappop(across)
-        if len(across) <= few:
+        if not groups or word.box[0] - reached >= wide:
             groups.append([])
-            starts.append(word.box[0])
+            reached = word.box[2]
         groups[-1].append((word, row))
-        heapq.heappush(across, word.box[2])
-    for group, end in zip(groups, [*starts[1:], float("inf")], strict=True):
+        reached = max(reached, word.box[2])
+    for group in groups:
         readable = sum(any(map(str.isalnum, word.text)) for word, _ in group)
         if readable >= HALF * len(group) and len({word.text for word, _ in group}) > 1:
-            ends = [word.box[2] for word, _ in group if word.box[2] <= end] or [end]
-            yield _WordBlock(group[0][0].box[0], max(ends), {row for _, row in group})
+            end = max(word.box[2] for word, _ in group)
+            yield _WordBlock(group[0][0].box[0], end, {row for _, row in group})
 
 
 def _without_headings(placed: list[tuple[Word, int]], wide: float) -> list[tuple[Word, int]]:
