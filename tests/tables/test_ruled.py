@@ -18,6 +18,7 @@ from zoo.apps.tables.ink_rules import ink_rules
 from zoo.apps.tables.lattice import Lattice, find_lattices
 from zoo.apps.tables.lattice_words import with_lines, without_gaps
 from zoo.apps.tables.pages import page_tables
+from zoo.apps.tables.ruled import ruled_places
 from zoo.images.boxes import Box, Detection
 
 X, Y = (40, 120, 200, 260), (170, 140, 110, 80, 50)  # borders in points: 4 rows, 3 columns
@@ -197,6 +198,16 @@ def words_at(*rows: float) -> str:
 )
 def test_what_is_no_table(content: str) -> None:
     assert tables_of(page_of(content)) == []
+
+
+@pytest.mark.parametrize(("high", "count"), [(18, 0), (48, 1)])
+def test_rows_too_low_for_text_are_strokes_of_letters(high: int, count: int) -> None:
+    ys, xs = [100.0 + high * i for i in range(4)], [100.0, 200.0, 300.0]
+    rules = Rules(tuple(Rule(y, 100.0, 300.0) for y in ys), tuple(Rule(x, ys[0], ys[-1]) for x in xs))
+    words = [Word("i", (x + 20, y + 3, x + 40, y + high - 3)) for x in xs[:2] for y in ys[:3]]
+    page = np.full((3000, 3000, 3), 255, np.uint8)
+    found, _ = ruled_places(page, [], words, lambda box: words, rules, True)
+    assert len(found) == count
 
 
 def drawn(scale: float = 1.0, width: int = 2, ink: str = "black", fill: str | None = None) -> Image.Image:

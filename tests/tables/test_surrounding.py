@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from zoo.apps.tables import Cell, Table, Word
-from zoo.apps.tables.surrounding import fitted, why_no_table, without_titles_and_notes
+from zoo.apps.tables.surrounding import fitted, has_lines, why_no_table, without_titles_and_notes
 from zoo.apps.tables.text_lines import ink_blocks
 
 BORDERS = (0.0, 100.0, 200.0, 300.0)  # of three columns, pixels
@@ -95,13 +95,11 @@ def test_columns_as_close_as_words_are_no_titles() -> None:
     assert without_titles_and_notes(found, table([["", "", ""]] * 6)) == found
 
 
+PROSE = ["The odds of a female living", "in such housing were the", "same as those of others and", "went on to be the"]
+
+
 def test_what_is_no_table() -> None:
-    prose = [
-        "The odds of a female living",
-        "in such housing were the",
-        "same as those of others and",
-        "went on to be the",
-    ]
+    prose = list(PROSE)
     assert "text in columns" in (why_no_table(table([[line, line] for line in prose]), 0.5) or "")
     assert why_no_table(table([[line, line] for line in prose]), 0.5, [-5.0, 18.0]) is None  # rules around its header
     assert why_no_table(table([[line, line] for line in prose]), 0.5, [18.0, 75.0]) is not None
@@ -173,6 +171,8 @@ def test_outer_edges_stay_where_words_are_between() -> None:
     pixels = ink((20, 2, 290, 40))
     moved = Word("Title", (20.0, 60.0, 60.0, 72.0))
     assert fitted(found, (0.0, 0.0, 300.0, 90.0), ink((0, 0, 300, 80)), [moved]).box[3] == 54.0
+    cut = Word("Total", (20.0, 49.0, 60.0, 61.0))  # a word that the edge cuts is part of the table
+    assert fitted(found, (0.0, 0.0, 300.0, 90.0), ink((20, 76, 290, 80)), [cut]).box[3] == 80.0
     assert fitted(found, (0.0, 0.0, 300.0, 54.0), pixels, [*words(TABLE), title]).box[3] == 54.0  # the last row's words
     assert fitted(found, (0.0, 0.0, 300.0, 54.0), ink(), []).box == found.box
 
@@ -184,6 +184,26 @@ def test_a_row_of_even_steps_below_others_is_an_axis() -> None:
         assert why_no_table(table([names, names, last]), 1.0) is None
     years = ["2001", "2002", "2003", "2004", "2005"]
     assert why_no_table(table([years, names, names]), 1.0) is None
-    for last, reason in (("0", "has the axis of a chart"), ("10", None)):
-        column = ["4 000", "3 000", "2 000", "1 000", last] if last == "0" else ["2014", "2013", "2012", "2011", "2010"]
-        assert why_no_table(table([[text, "a", "b"] for text in column]), 1.0) == reason
+    beside = {
+        "4 000|3 000|2 000|1 000|0": "has the axis of a chart",
+        "4,500|4,000 3,500 3,000|2,500 2,000": "has the axis of a chart",
+        "2020|2015|2010|2005|2000": None,
+        "9|8|7|6|5": None,
+    }
+    for column, reason in beside.items():
+        assert why_no_table(table([[text, "a", "b"] for text in column.split("|")]), 1.0) == reason
+    assert why_no_table(table([[line, ""] for line in PROSE]), 0.5, is_ruled=True) == "is text in columns"
+    assert why_no_table(table([["1"], ["2"]]), 0.5, is_ruled=True) is None
+
+
+def test_a_few_texts_without_rules_fills_and_numbers_are_no_table() -> None:
+    names = table([["Vera Holm", "Li Na", "Jan Berg"], ["Oslo", "Lund", "Graz"]])
+    assert "a few texts" in (why_no_table(names, 0.1, is_drawn=False) or "")
+    assert why_no_table(names, 0.1) is None
+    assert why_no_table(names, 0.9, is_drawn=False) is None  # a picture of a small table
+    assert why_no_table(table([["a", "12"], ["b", "7"]]), 0.1, is_drawn=False) is None
+    pixels = np.full((60, 200, 3), 255, np.uint8)
+    pixels[20:30, 10:60] = 0
+    assert not has_lines(pixels, (0.0, 10.0, 199.0, 50.0))
+    pixels[40] = 200
+    assert has_lines(pixels, (0.0, 10.0, 199.0, 50.0))

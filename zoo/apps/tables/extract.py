@@ -32,7 +32,7 @@ from .ruled import ruled_places, ruled_table
 from .side_by_side import parted, repeated, rules_across
 from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
-from .surrounding import fitted, why_no_table, without_titles_and_notes
+from .surrounding import fitted, has_lines, why_no_table, without_titles_and_notes
 from .table import Table, Word
 from .text_lines import ink_blocks, text_lines, without_leader_dots
 from .values import uncertain_numbers
@@ -151,7 +151,7 @@ class TableExtractor:
             if isinstance(table, str):
                 if self.detection is not None:
                     warn(f"what was found at ({', '.join(f'{v:.0f}' for v in found.box)}) {table}")
-                    within = ruled_within(found)
+                    within = ruled_within(found) if lattices[found] is None else {}
                     lattices |= within
                     rest[:0] = reading_order(list(within))
                 continue
@@ -177,10 +177,11 @@ class TableExtractor:
             )
         if not table.cells:
             return "has no rows and no columns: it is left out"
-        if judged and (words is not None or self.reader is not None):
+        if self.detection is not None and (words is not None or self.reader is not None):
             held = _share(words, found.box) if words else share_of_ink(ink_of(page), [found.box])
-            reason = why_no_table(table, held, rules_across(page, table.box))
-            if reason:
+            drawn = not words or has_lines(crop.pixels, place)  # of what a reader read numbers are less sure
+            across = rules_across(page, table.box)
+            if reason := why_no_table(table, held, across, is_ruled=lattice is not None, is_drawn=drawn):
                 return f"{reason}: it is no table, and is left out"
         return table
 

@@ -26,6 +26,7 @@ from .values import is_mostly_figures
 from .words import Interval
 
 NEAR = 1 / 300  # of the page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
+LOW = 3.0  # times as far: rows of so many pixels are too low for a line of text
 MOST = 0.75  # the share of a place's words, or ink, in a lattice that is its table
 TEXT_GAP, MOST_ROWS = 1.0, 0.3  # heights of a line that part two texts; the share of lines with such gaps in text
 SHADE = 12  # grey levels between the papers of a header and of other rows
@@ -73,7 +74,8 @@ def ruled_places(
             tables |= {found._replace(box=one.box): one for one in own}
     for one in lattices if detected else ():
         apart = all(max(inside(one.box, f.box), inside(f.box, one.box)) < HALF for f in [*tables, *left])
-        if apart and is_table(one, lattices, _words(page, one, words), False):
+        low = np.median(np.diff(one.ys)) < LOW * near  # strokes of letters
+        if apart and not low and is_table(one, lattices, _words(page, one, words), False):
             tables[Detection(TABLE, 1.0, one.box)] = one
 
     def within(found: Detection) -> dict[Detection, Lattice | None]:

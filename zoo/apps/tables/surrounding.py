@@ -26,7 +26,10 @@ MARKED = 0.2  # of these lines: so many have commas or full stops
 SOME = 0.25  # of the rows: a column with text in fewer does not count
 SHADE, FILLED = 12, 0.2  # grey levels between the papers of a page and of a filled row; the share of a line with it
 TICK = re.compile(r"-?\d+(\.\d+)?")
+YEARS = range(1900, 2101)
 TICKS, EVEN = 5, 0.01  # numbers of an axis, at least; the share of a step by which another one may differ
+CUT = 0.25  # of a word's height or width on both sides of an edge that cuts it
+LINE, FIGURES = 0.6, 0.2  # of a place's width: a rule, or a fill, across it; of its texts, that are numbers in a table
 SPARSE, MANY = 0.35, 12  # the share of cells with text, below which as many cells are a chart
 
 
@@ -88,12 +91,18 @@ class _Line:
         return self.is_text and (bracketed or (before > 0 and self.text[0].islower()))
 
 
-def why_no_table(table: Table, held: float, rules: Sequence[float] = ()) -> str | None:
+def why_no_table(
+    table: Table, held: float, rules: Sequence[float] = (), *, is_ruled: bool = False, is_drawn: bool = True
+) -> str | None:
     """The reason for which what a detector found is no table, by its texts; None for a table.
 
     held: the share of the page's words, or ink, in its place: a picture of one row has most.  rules: those across it
     (y): one above it and one below its header, or its first row, are no part of a text in columns.
+    is_ruled: its cells are of rules, so that it is none only if sentences go on from cell to cell.
+    is_drawn: it has a rule or a fill, at least (`has_lines`): a few texts without are names, or parts of a drawing.
     """
+    if is_ruled:
+        return "is text in columns" if _is_prose(table) else None
     texts = [cell.text for cell in table.cells if cell.text]
     if not texts:
         return "has no text"
@@ -101,12 +110,19 @@ def why_no_table(table: Table, held: float, rules: Sequence[float] = ()) -> str 
         return "is one column, or one row of a page"
     if _is_prose(table) and not _has_ruled_header(table, rules):
         return "is text in columns"
+    figures = sum(sum(map(str.isdigit, text)) >= max(1, sum(map(str.isalpha, text))) for text in texts)
+    if not is_drawn and held < HALF and len(table.cells) <= MANY and figures < FIGURES * len(texts):
+        return "has a few texts, without rules, fills and numbers"
     if len(table.cells) >= MANY and len(texts) < SPARSE * len(table.cells):
         return "has hardly any text in its cells, as a chart"
     rows = table.rows(repeat=False)
-    upwards = [" ".join(row[c].replace(" ", "") for row in reversed(rows)).strip() for c in (0, -1)]
-    beside = [text for text in upwards if re.match(r"0[.,0]*%? ", text)]  # years of a table begin with no zero
-    if any(map(_is_axis, [*(" ".join(row) for row in rows[table.shape[0] // 2 :]), *beside])):
+    across = [" ".join(row).split() for row in rows[table.shape[0] // 2 :]]
+    beside = [[row[c] for row in rows] for c in (0, -1)]  # "1 500", or several in a cell
+    upwards = [
+        *(["".join(text.split()) for text in of if text] for of in beside),
+        *(" ".join(of).split() for of in beside),
+    ]
+    if any(map(_is_axis, across)) or any(_is_axis(texts[::-1]) and not _are_counted(texts) for texts in upwards):
         return "has the axis of a chart"
     return None
 
@@ -119,13 +135,32 @@ def _has_ruled_header(table: Table, rules: Sequence[float]) -> bool:
     return below and any(rule < middles[0] for rule in rules)
 
 
-def _is_axis(text: str) -> bool:
+def has_lines(pixels: np.ndarray, box: Box) -> bool:
+    """Return True if a rule or a fill goes across most of a place of a crop (Y, X, 3)."""
+    x0, y0, x1, y1 = (max(0, int(v)) for v in box)
+    grey = pixels[max(0, y0 - 2) : y1 + 3, x0 : x1 + 1].mean(-1, dtype=np.float32)
+    return bool(grey.size and ((np.abs(grey - np.median(grey)) > SHADE).mean(1) >= LINE).any())
+
+
+def _is_axis(texts: Sequence[str]) -> bool:
     """Return True for numbers in even steps, as below a chart and, from the bottom, beside it: "0% 10% 20% 30% 40%"."""
-    texts = text.replace("%", " ").replace(",", "").split()
-    if len(texts) < TICKS or not all(map(TICK.fullmatch, texts)):
+    numbers = _numbers(texts)
+    if len(numbers) < TICKS:
         return False
-    steps = [float(b) - float(a) for a, b in itertools.pairwise(texts)]
+    steps = [b - a for a, b in itertools.pairwise(numbers)]
     return steps[0] > 0 and all(abs(step - steps[0]) <= EVEN * steps[0] for step in steps)
+
+
+def _numbers(texts: Sequence[str]) -> list[float]:
+    """The numbers of texts; none if a text is no number."""
+    plain = [text for text in (text.replace("%", "").replace(",", "") for text in texts) if text]
+    return list(map(float, plain)) if all(map(TICK.fullmatch, plain)) else []
+
+
+def _are_counted(texts: Sequence[str]) -> bool:
+    """Return True for years, or numbers one by one, that go down a table's column to more than zero."""
+    numbers = _numbers(texts)
+    return numbers[-1] > 0 and (numbers[-2] - numbers[-1] == 1 or all(n in YEARS for n in numbers))
 
 
 def _is_prose(table: Table) -> bool:
@@ -180,11 +215,15 @@ def fitted(table: Table, place: Box, pixels: np.ndarray, words: Sequence[Word]) 
 
 
 def _is_free(side: int, own: float, end: float, table: Table, words: Sequence[Word]) -> bool:
-    """Return True if no word, and no border, is between an edge of a table and the place where it would go."""
+    """Return True if no word, and no border, is between an edge of a table and the place where it would go.
+
+    Words that the edge cuts are part of the table.
+    """
     axis, low, high = side % 2, min(own, end), max(own, end)
     boxes = table.row_boxes if axis else table.column_boxes
     borders = [edge for box in boxes for edge in (box[axis], box[axis + 2]) if edge != own]
-    middles = [(w.box[axis] + w.box[axis + 2]) / 2 for w in words if _is_beside(w.box, table.box, 1 - axis)]
+    sides = [(w.box[axis], w.box[axis + 2]) for w in words if _is_beside(w.box, table.box, 1 - axis)]
+    middles = [(a + b) / 2 for a, b in sides if not a + CUT * (b - a) < own < b - CUT * (b - a)]  # of what is not cut
     return not any(low <= at <= high for at in [*borders, *middles])
 
 
