@@ -117,14 +117,19 @@ def why_no_table(
         return "has hardly any text in its cells, as a chart"
     rows = table.rows(repeat=False)
     across = [" ".join(row).split() for row in rows[table.shape[0] // 2 :]]
-    beside = [[row[c] for row in rows] for c in (0, -1)]  # "1 500", or several in a cell
-    upwards = [
-        *(["".join(text.split()) for text in of if text] for of in beside),
-        *(" ".join(of).split() for of in beside),
-    ]
-    if any(map(_is_axis, across)) or any(_is_axis(texts[::-1]) and not _are_counted(texts) for texts in upwards):
+    if any(map(_is_axis, across)) or any(_has_axis(rows, c) for c in (0, -1)):
         return "has the axis of a chart"
     return None
+
+
+def _has_axis(rows: Sequence[Sequence[str]], column: int) -> bool:
+    """Return True if a column at the side is an axis: of a table's rows most have text in other columns, too."""
+    cells = [row[column] for row in rows]
+    filled = sum(1 for row in rows for text in row if text) - sum(map(bool, cells))
+    if filled >= HALF * sum(map(bool, cells)) * (len(rows[0]) - 1):
+        return False
+    ways = ["".join(text.split()) for text in cells if text], " ".join(cells).split()  # "1 500", or several in a cell
+    return any(_is_axis(texts[::-1]) and not _are_counted(texts) for texts in ways)
 
 
 def _has_ruled_header(table: Table, rules: Sequence[float]) -> bool:
