@@ -87,7 +87,7 @@ def write_decoder(folder: Path, path: Path, architecture: str, kind: str = "F32"
     writer.add_head_count_kv(groups)
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(config["rope_theta"])
-    if config["head_dim"]:
+    if config.get("head_dim"):
         writer.add_key_length(config["head_dim"])
         writer.add_value_length(config["head_dim"])
     add_pieces(writer, folder)

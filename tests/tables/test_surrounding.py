@@ -192,7 +192,7 @@ def test_a_row_of_even_steps_below_others_is_an_axis() -> None:
     }
     for column, reason in beside.items():
         assert why_no_table(table([[text, ""] for text in column.split("|")]), 1.0) == reason
-        assert why_no_table(table([[text, "a", "b"] for text in column.split("|")]), 1.0) is None  # amounts, and answers
+        assert why_no_table(table([[text, "a", "b"] for text in column.split("|")]), 1.0) is None  # amounts
     assert why_no_table(table([[line, ""] for line in PROSE]), 0.5, is_ruled=True) == "is text in columns"
     assert why_no_table(table([["1"], ["2"]]), 0.5, is_ruled=True) is None
 

@@ -155,7 +155,7 @@ def _read_quantised(data: bytes, at: Path) -> None:
         if isinstance(shape, list) and all(type(n) is int and 0 <= n < 99 for n in shape) and len(shape) < 4:
             dtype = {"scales": np.float16, "g_idx": np.int32}.get(name, np.int32)
             count = int(np.prod(shape))
-            name = name[:50].encode("utf-8", "replace").decode()  # safetensors itself writes no half of a surrogate pair
+            name = name[:50].encode("utf-8", "replace").decode()  # safetensors refuses half of a surrogate pair
             tensors[f"a.{name}"] = (np.arange(count) % 2).astype(dtype).reshape(shape)
     save_file(tensors, at / "model.safetensors")
     source = as_quantised(open_weights(at / "model.safetensors"), {"quantization_config": config})

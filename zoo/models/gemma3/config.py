@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ...errors import ConfigError
 from ...rope import FULL, SLIDING, Rope, rope_of
@@ -25,7 +26,7 @@ class Gemma3TextConfig(WindowedLayersConfig):
     max_position_embeddings: int = 131_072
     rope_theta: float = 1_000_000.0
     rope_local_base_freq: float = 10_000.0
-    query_pre_attn_scalar: int = 256
+    query_pre_attn_scalar: float = 256
     sliding_window: int | None = 4096
     sliding_window_pattern: int = 6
     final_logit_softcapping: float | None = None
@@ -41,6 +42,11 @@ class Gemma3TextConfig(WindowedLayersConfig):
         self.above_zero("query_pre_attn_scalar", "final_logit_softcapping")
         self.require(attn_logit_softcapping=None)
         self.local_rope()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object for config.json; transformers takes a whole scale only as an integer."""
+        scale = self.query_pre_attn_scalar
+        return super().to_dict() | {"query_pre_attn_scalar": int(scale) if scale == int(scale) else scale}
 
     def slides_unlisted(self, layer: int) -> bool:
         return (layer + 1) % self.sliding_window_pattern != 0
