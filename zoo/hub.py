@@ -22,7 +22,7 @@ from .checkpoint.files import (
     local_checkpoint,
     nested_transformer,
 )
-from .checkpoint.lock_file import LockEntry, compare, entry_in, relative_to_here, used_files
+from .checkpoint.lock_file import LockEntry, compare, entry_in, read_lock, relative_to_here, used_files
 from .checkpoint.names import EMBEDDED, GGUF, Name, as_name
 from .errors import HubError, LockError, NotFoundError, OfflineError, nearest
 from .files.download import Request, fetch_file, listing, no_download, safetensors_headers
@@ -62,7 +62,9 @@ def find(
     """
     options = options.update(more, FIND)
     name = as_name(name_or_folder, options.revision if options.lock is None else None)
-    entry = None if options.lock is None else entry_in(options.lock, name, options.revision)
+    entry = None
+    if options.lock is not None:
+        entry = entry_in(read_lock(options.lock), options.lock, name, options.revision)
     found = located(name, options, entry, with_weights)
     return found if entry is None else compare(found, entry)
 

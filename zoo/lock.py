@@ -66,7 +66,7 @@ def check(
     for key in keys:
         try:
             name = as_name(key)
-            entry = entry_in(path, name)
+            entry = entry_in(entries, path, name)
             found[key] = differences(entry, hub.located(name, offline, entry))
         except ZooError as e:
             found[key] = [str(e)]

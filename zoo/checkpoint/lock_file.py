@@ -134,13 +134,15 @@ def lock_path(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def entry_in(path: str | os.PathLike[str], name: Name, revision: str | None = None) -> LockEntry:
-    """The entry of a checkpoint in a lock.
+def entry_in(
+    entries: Mapping[str, LockEntry], path: str | os.PathLike[str], name: Name, revision: str | None = None
+) -> LockEntry:
+    """The entry of a checkpoint among those of the lock at `path`.
 
     LockError if there is none, or if it is of another commit than the `revision` that was asked for, or of a folder
     where the name is one of the hub, or of the hub where it is a folder's.
     """
-    entries, key = read_lock(path), key_of(name)
+    key = key_of(name)
     if key not in entries:
         raise LockError(f"{path} has no {key!r}{nearest(key, entries) or f': `zoo lock {key} -o {path}` adds it'}")
     entry = entries[key]

@@ -123,10 +123,11 @@ def why_no_table(
 
 
 def _has_axis(rows: Sequence[Sequence[str]], column: int) -> bool:
-    """Return True if a column at the side is an axis: of a table's rows most have text in other columns, too."""
+    """Return True if a column at the side is the axis of a chart: numbers beside mostly empty cells."""
     cells = [row[column] for row in rows]
-    filled = sum(1 for row in rows for text in row if text) - sum(map(bool, cells))
-    if filled >= HALF * sum(map(bool, cells)) * (len(rows[0]) - 1):
+    own = sum(map(bool, cells))
+    others = sum(bool(text) for row in rows for text in row) - own
+    if others >= HALF * own * (len(rows[0]) - 1):
         return False
     ways = ["".join(text.split()) for text in cells if text], " ".join(cells).split()  # "1 500", or several in a cell
     return any(_is_axis(texts[::-1]) and not _are_counted(texts) for texts in ways)
