@@ -28,8 +28,8 @@ Region = tuple[int, int]  # its first byte, and the one after its last
 def asked() -> AbstractContextManager[None]:
     """Meanwhile ask for huge pages for new memory of this process, and move what was written before the asking too.
 
-    Moving all of it afterwards would take a second, in which prompts wait; beside the packing, which keeps one
-    processor busy, it takes no time.
+    Moving all of it afterwards would take a second, in which prompts wait.  Beside the packing, which keeps one
+    processor busy, a free second one does it meanwhile.
     """
     if sys.platform != "linux" or not SETTING.is_file() or "[never]" in SETTING.read_text(encoding="ascii"):
         return nullcontext()
