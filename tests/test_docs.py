@@ -82,15 +82,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 @pytest.fixture
 def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with the files that the pages speak of, and a hub that needs no network."""
-    located = zoo.hub.located
+    from_hub = zoo.hub.from_hub
 
     def found(name, *options, **more):
         if name.text in (MINILM, CHAT, *STAND_INS):
             folder = minilm if name.text == MINILM else built(name.text)
             return replace(local_checkpoint(as_name(folder), True), name=name.text, revision=COMMIT)
-        return located(name, *options, **more)
+        return from_hub(name, *options, **more)
 
-    monkeypatch.setattr(zoo.hub, "located", found)
+    monkeypatch.setattr(zoo.hub, "from_hub", found)
     # Processes of their own would not know the stand-ins.
     monkeypatch.setattr("zoo.apps.cli.table.extract_pages", lambda pages, worker, jobs: extract_pages(pages, worker))
     monkeypatch.setattr("zoo.apps.cli.demo.serve", lambda *_: None)  # which would never end

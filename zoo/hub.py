@@ -1,34 +1,19 @@
-"""From a name or path to the files of a checkpoint: the user's own folder, or downloaded from the hub.
-
-huggingface_hub does all downloading and caching, so HF_ENDPOINT, proxies, HF_HUB_OFFLINE, HF_HOME and HF_TOKEN mean
-what they mean to it.  Decided here: which files are needed, that all are of one commit, and what an error says.
-"""
+"""From a name or path to the files of a checkpoint: the user's own folder, or a repository of the hub."""
 
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .checkpoint.files import (
-    NESTED,
-    Checkpoint,
-    adapter_checkpoint,
-    beside_weights_among,
-    in_folder,
-    in_gguf,
-    local_checkpoint,
-    nested_transformer,
-)
-from .checkpoint.lock_file import LockEntry, compare, entry_in, read_lock, relative_to_here, used_files
-from .checkpoint.names import EMBEDDED, GGUF, Name, as_name
-from .errors import HubError, LockError, NotFoundError, OfflineError, nearest
-from .files.download import Request, fetch_file, listing, no_download, safetensors_headers
+from .checkpoint.files import Checkpoint, in_folder, local_checkpoint
+from .checkpoint.lock_file import compare, entry_in, locked_checkpoint, read_lock
+from .checkpoint.names import as_name
+from .checkpoint.repository import from_hub
+from .errors import NotFoundError
+from .files.download import Request, safetensors_headers
 from .options import DEFAULTS, FIND, Options
-from .warning import warn
-from .weights.files import choose_weight_file, is_index, read_index
 from .weights.memory import TensorHeader
 
 if TYPE_CHECKING:
@@ -62,41 +47,12 @@ def find(
     """
     options = options.update(more, FIND)
     name = as_name(name_or_folder, options.revision if options.lock is None else None)
-    entry = None
-    if options.lock is not None:
-        entry = entry_in(read_lock(options.lock), options.lock, name, options.revision)
-    found = located(name, options, entry, with_weights)
-    return found if entry is None else compare(found, entry)
-
-
-def located(name: Name, options: Options, entry: LockEntry | None = None, with_weights: bool = True) -> Checkpoint:
-    """The checkpoint of a name, or of its entry in a lock, with which it is not compared yet."""
+    entry = None if options.lock is None else entry_in(read_lock(options.lock), options.lock, name, options.revision)
     if name.is_local:
-        adapter = None if entry is None else adapter_checkpoint(name)
-        try:
-            return adapter or local_checkpoint(name, with_weights)
-        except NotFoundError as e:
-            if entry is None:
-                raise
-            hint = "" if os.path.isabs(os.path.expanduser(name.text)) else relative_to_here()
-            raise LockError(f"{entry.where}: {e}{hint}") from e
-    repo, file = name.repository
-    revision = options.revision if entry is None else entry.revision
-    cache = None if options.cache_dir is None else os.path.abspath(os.path.expanduser(options.cache_dir))
-    request = Request(repo, revision, cache, options.token, with_weights, file)
-    try:
-        if options.local_files_only:
-            return _in_cache(request)
-        if entry is not None:  # the hub is asked only for what the cache lacks
-            with suppress(OfflineError):
-                cached = _in_cache(request)
-                if entry.files.keys() <= set(used_files(cached)):
-                    return cached
-        return _on_hub(request)
-    except (NotFoundError, OfflineError) as error:
-        if near := nearest(name.text, EMBEDDED):
-            raise type(error)(f"{error}{near}") from error.__cause__
-        raise
+        found = local_checkpoint(name, with_weights) if entry is None else locked_checkpoint(name, entry)
+    else:
+        found = from_hub(name, options, entry, with_weights)
+    return found if entry is None else compare(found, entry)
 
 
 def find_adapter(folder: str | os.PathLike[str], lock: str | os.PathLike[str] | None) -> Path:
@@ -123,98 +79,3 @@ def find_headers(
     request = Request(name.text, options.revision, None, options.token, False)
     tensors = safetensors_headers(request, found.revision or "main")
     return found, [TensorHeader(name, dtype, shape) for name, (dtype, shape) in tensors.items()]
-
-
-def _in_cache(request: Request) -> Checkpoint:
-    """The snapshot that the cache holds, without any network access."""
-    from huggingface_hub import constants, try_to_load_from_cache
-
-    revision = request.revision or constants.DEFAULT_REVISION
-    cache = request.cache_dir or constants.HF_HUB_CACHE
-    first, found = request.file or "config.json", None
-    for name in (request.file,) if request.file else ("config.json", f"{NESTED}/config.json"):
-        found = try_to_load_from_cache(request.repo, name, cache_dir=cache, revision=revision)
-        if isinstance(found, str):
-            first = name
-            break
-    if not isinstance(found, str):
-        raise OfflineError(f"{request} is not in the cache {cache} (no {first}), and {no_download()}")
-    folder = _without(Path(found), first)
-    try:
-        if request.file:
-            return in_gguf(request.display, folder, request.file, folder.name)
-        return in_folder(request.repo, folder, folder.name, request.weights)
-    except NotFoundError as error:
-        raise OfflineError(f"the cache holds only a part of {request} ({error}), and {no_download()}") from error
-
-
-def _on_hub(request: Request) -> Checkpoint:
-    from huggingface_hub.errors import OfflineModeIsEnabled, RevisionNotFoundError
-
-    try:
-        commit, listed = listing(request)
-    except HubError as problem:
-        if isinstance(problem.__cause__, RevisionNotFoundError):
-            raise  # the hub is well and says no: an older copy is not what was asked for
-        if isinstance(problem.__cause__, OfflineModeIsEnabled):
-            return _in_cache(request)
-        try:
-            found = _in_cache(request)
-        except OfflineError as absent:
-            both = f"{problem}; {absent}" if isinstance(problem, OfflineError) else str(problem)
-            raise type(problem)(both) from problem.__cause__
-        warn(f"{problem}; using the cached files of commit {found.revision}")
-        return found
-    return _download(request, commit, listed)
-
-
-def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
-    """Fetch what is needed and not cached; the weights last, so that a cache which has them has everything."""
-    from .weights.gguf.parts import check_all, parts_of
-
-    nested = None if request.file else nested_transformer(listed)
-    start = f"{nested}/" if nested else ""
-    first = request.file or f"{start}config.json"
-    if first not in listed:
-        files = [name for name in listed if name.endswith(GGUF)]
-        instead = f"; 'name:file{GGUF}' means one of {', '.join(files[:5])}" if files and not request.file else ""
-        raise NotFoundError(f"{request} has no {first} on the hub{instead or nearest(first, listed)}")
-
-    # Asked for by the user's word for the revision: that makes huggingface_hub note which commit it stands for, which
-    # offline loads go by.  Where somebody has pushed since the listing, we move on to what was pushed.
-    folder = _without(fetch_file(request, first, request.revision), first)
-    if folder.name != commit:
-        commit, listed = listing(request)
-        if folder.name != commit:
-            raise HubError(f"the hub lists commit {commit} for {request}, but hands out files of {folder.name}")
-
-    def fetch(name: str) -> Path:
-        return fetch_file(request, name, commit)
-
-    if request.file:
-        check_all(request.file, listed)
-        for part in parts_of(request.file):
-            if part != request.file:
-                fetch(part)
-        return in_gguf(request.display, folder, request.file, commit)
-    inside = [n.removeprefix(start) for n in listed if n.startswith(start)]
-    try:
-        chosen = choose_weight_file([n for n in inside if "/" not in n]) if request.weights else None
-    except NotFoundError as error:
-        raise NotFoundError(f"{request} has {error}") from error
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(fetch, beside_weights_among(listed)))
-    if chosen is not None:
-        path = fetch(start + chosen)
-        shards = [start + shard for shard in read_index(path)] if is_index(chosen) else ()
-        for shard in shards:
-            if shard not in listed:
-                raise NotFoundError(f"{request} has no {shard}, which {chosen} names{nearest(shard, listed)}")
-        for shard in shards:
-            fetch(shard)
-    return in_folder(request.repo, folder, commit, request.weights)
-
-
-def _without(path: Path, name: str) -> Path:
-    """The folder that a file of a repository is relative to."""
-    return path.parents[name.count("/")]

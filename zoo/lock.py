@@ -7,9 +7,20 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from . import hub
-from .checkpoint.files import Checkpoint, adapter_checkpoint
-from .checkpoint.lock_file import LockEntry, differences, entry_in, entry_of, key_of, lock_path, read_lock, write_lock
+from .checkpoint.files import Checkpoint, local_checkpoint
+from .checkpoint.lock_file import (
+    LockEntry,
+    differences,
+    entry_in,
+    entry_of,
+    key_of,
+    lock_path,
+    locked_checkpoint,
+    read_lock,
+    write_lock,
+)
 from .checkpoint.names import as_name
+from .checkpoint.repository import from_hub
 from .errors import LockError, ZooError, nearest
 from .options import Options
 
@@ -41,7 +52,8 @@ def lock(
         read_lock(path)  # a damaged one is an error before anything is downloaded
     for given in names:
         name = as_name(given)
-        entries[key_of(name)] = entry_of(adapter_checkpoint(name) or hub.find(given, **options))
+        found = local_checkpoint(name, adapters=True) if name.is_local else hub.find(given, **options)
+        entries[key_of(name)] = entry_of(found)
     write_lock(path, entries)
     return entries
 
@@ -67,7 +79,8 @@ def check(
         try:
             name = as_name(key)
             entry = entry_in(entries, path, name)
-            found[key] = differences(entry, hub.located(name, offline, entry))
+            here = locked_checkpoint(name, entry) if name.is_local else from_hub(name, offline, entry)
+            found[key] = differences(entry, here)
         except ZooError as e:
             found[key] = [str(e)]
     return found

@@ -70,6 +70,7 @@ class Pretrained(Trainable):
     config: Any
     base_model: Any = _Itself()  # the model without its head
     runner: Runner = Runner()  # runs `forward` on checked inputs
+    graphs: bool = True  # False: tasks do not launch it with CUDA graphs
     report: Report
     _parts: dict[str, list[TensorPart]]  # path of a parameter -> the checkpoint's tensors in it
     _copies: dict[str, list[str]]  # name of a tensor -> other names in the checkpoint with the same content
@@ -228,6 +229,8 @@ class Pretrained(Trainable):
             if bad:
                 warn(f"{checkpoint.name} has NaN or infinity in {listed(bad, 5)}")
         release_folded(model)
+        if options.graphs is False:
+            model.graphs = False
         if model.report.new:
             warn(f"{checkpoint.name} has no {listed(model.report.new, 5)}: drawn at random, to be trained")
         if model.report.unused:

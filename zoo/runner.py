@@ -70,14 +70,14 @@ class _Evaluated:
         return called
 
 
-def runner_for(model: Any, graphs: bool | None = None) -> Runner:
-    """The model's own runner, CUDA graphs where it is on a GPU (unless graphs=False), or one without gradients."""
+def runner_for(model: Any) -> Runner:
+    """The model's own runner, CUDA graphs where it is on a GPU and has `graphs`, or one without gradients."""
     if model.is_trainable:
         return EvaluatingRunner()
     if type(model.runner) is not Runner:
         return model.runner
     like: Any = an_array(model)
-    if graphs is False or not ops.is_cuda(like):
+    if not model.graphs or not ops.is_cuda(like):
         return Runner()
     return plugins.engine("cuda-graphs").runner_for(like)
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from zoo.errors import CheckpointError, MissingWeightError, NotFoundError
+from zoo.hub import find
+from zoo.weights import files
 from zoo.weights.files import Sharded, choose_weight_file, non_finite, open_weights, read_index
 from zoo.weights.safetensors import SafetensorsFile
 
@@ -87,6 +89,14 @@ def test_shards_as_one(sharded, how):
     assert (source.shape("c"), source.dtype("c"), "c" in source, "d" in source) == ((1,), "F32", True, False)
     with pytest.raises(MissingWeightError, match="none of 2 shards has d"):
         source.read("d")
+
+
+def test_a_load_reads_the_index_once(sharded, monkeypatch):
+    read = []
+    monkeypatch.setattr(files, "read_index", lambda path: read.append(path.name) or read_index(path))
+    (sharded / "config.json").write_text("{}")
+    assert set(find(sharded).open_weights().names()) == {"a", "b", "c"}
+    assert read == [INDEX]
 
 
 def test_one_file(sharded):

@@ -24,6 +24,7 @@ from .names import GGUF, Name
 if TYPE_CHECKING:
     from ..config import Config
     from ..weights import Source
+    from ..weights.files import Index
 
 _SMALL_FILES = {
     *("config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json"),
@@ -68,10 +69,12 @@ class Checkpoint:
     """The digest of the files, if they were compared with a lock: see `zoo.lock`."""
     opened: Source | None = None
     """The weights of a GGUF file, which is opened to read its metadata."""
+    index: Index | None = None
+    """The content of the weights' index, if there is one."""
 
     def open_weights(self) -> Source:
         """The tensors of the weight files."""
-        return open_weights(self.weights) if self.opened is None else self.opened
+        return open_weights(self.weights, self.index) if self.opened is None else self.opened
 
     @cached_property
     def config(self) -> Config:
@@ -150,8 +153,11 @@ class NestedFolder(CheckpointFolder):
             super().copy(name, target)
 
 
-def local_checkpoint(name: Name, weights: bool) -> Checkpoint:
-    """The checkpoint at a path, or one that comes with zoo; NotFoundError or HubError if there is none."""
+def local_checkpoint(name: Name, weights: bool = True, adapters: bool = False) -> Checkpoint:
+    """The checkpoint at a path, or one that comes with zoo; NotFoundError or HubError if there is none.
+
+    adapters: a folder with a LoRA adapter alone is one too, without weights.
+    """
     given = name.text
     path = os.path.abspath(os.path.expanduser(given)) if name.is_path else str(EMBEDDED_IN / given)
     if not os.path.exists(path):
@@ -167,16 +173,11 @@ def local_checkpoint(name: Name, weights: bool) -> Checkpoint:
         raise HubError(
             f"{given!r} is a file: pass the folder that holds it and its config.json, {os.path.dirname(path)!r}"
         )
+    contents = CheckpointFolder(path)
+    if adapters and contents.has(ADAPTER_FILES[0]) and not contents.has("config.json"):
+        files = tuple(name for name in ADAPTER_FILES if contents.has(name))
+        return Checkpoint(given, contents.path, None, files, (), contents)
     return in_folder(given, Path(path), None, weights)
-
-
-def adapter_checkpoint(name: Name) -> Checkpoint | None:
-    """A folder with a LoRA adapter and no checkpoint, as a checkpoint without weights."""
-    contents = CheckpointFolder(Path(name.text).expanduser())
-    if not name.is_path or not contents.has(ADAPTER_FILES[0]) or contents.has("config.json"):
-        return None
-    files = tuple(name for name in ADAPTER_FILES if contents.has(name))
-    return Checkpoint(name.text, contents.path, None, files, (), contents)
 
 
 def in_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpoint:
@@ -210,9 +211,9 @@ def in_folder(name: str, folder: Path, revision: str | None, weights: bool) -> C
             raise NotFoundError(f"{folder} has no config.json{instead or nearest('config.json', names)}")
         for file in small:
             checkpoint_file(folder, file)
-        paths = weight_files(folder / nested if nested else folder) if weights else []
+        paths, index = weight_files(folder / nested if nested else folder) if weights else ([], None)
     except OSError as error:
         raise HubError(f"cannot read the folder {folder}: {error}") from error
     files = [*small, *(path.relative_to(folder).as_posix() for path in paths)]
     contents = NestedFolder(folder) if nested else CheckpointFolder(folder)
-    return Checkpoint(name, folder, revision, tuple(files), tuple(paths), contents)
+    return Checkpoint(name, folder, revision, tuple(files), tuple(paths), contents, index=index)

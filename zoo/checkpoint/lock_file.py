@@ -29,7 +29,7 @@ from ..files.folder import CheckpointFolder
 from ..files.inside import checkpoint_file, is_file_name
 from ..files.json_file import read_json
 from ..weights.files import WEIGHT_FILES, read_index
-from .files import Checkpoint
+from .files import Checkpoint, local_checkpoint
 from .modules import leaves_folder
 from .names import Name
 
@@ -152,11 +152,21 @@ def entry_in(
     if name.is_local and entry.revision is not None:
         raise LockError(f"{entry.where} is a folder here, and the lock names commit {entry.revision} of the hub")
     if not name.is_local and entry.revision is None:
-        raise LockError(f"{entry.where} was locked as a folder, and there is no such folder here{relative_to_here()}")
+        raise LockError(f"{entry.where} was locked as a folder, and there is no such folder here{_relative_to_here()}")
     return entry
 
 
-def relative_to_here() -> str:
+def locked_checkpoint(name: Name, entry: LockEntry) -> Checkpoint:
+    """The checkpoint or the adapter in the folder of an entry, with which it is not compared yet; LockError if there is
+    none."""
+    try:
+        return local_checkpoint(name, adapters=True)
+    except NotFoundError as e:
+        hint = "" if os.path.isabs(os.path.expanduser(name.text)) else _relative_to_here()
+        raise LockError(f"{entry.where}: {e}{hint}") from e
+
+
+def _relative_to_here() -> str:
     """The sentence on where the folders of a lock are."""
     return f" (a lock's folders are relative to the working directory, {Path.cwd()})"
 

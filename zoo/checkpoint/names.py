@@ -6,7 +6,7 @@ import os
 import re
 from typing import NamedTuple
 
-from ..errors import HubError
+from ..errors import HubError, nearest
 from ..files.inside import is_file_name
 
 # Checkpoints that come with zoo, by name: folders in zoo/data.
@@ -26,6 +26,11 @@ class Name(NamedTuple):
     def is_local(self) -> bool:
         """True if no hub is needed."""
         return self.is_path or self.text in EMBEDDED
+
+    @property
+    def embedded_guess(self) -> str:
+        """The end of a message: the checkpoint that comes with zoo and has nearly this name, or nothing."""
+        return nearest(self.text, EMBEDDED)
 
     @property
     def repository(self) -> tuple[str, str | None]:

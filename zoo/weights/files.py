@@ -29,6 +29,7 @@ WEIGHT_FILES = (
     "model.npz",  # written by numpy.savez
 )
 _INDEX = ".index.json"
+Index = dict[str, list[str]]  # name of a shard -> names of its tensors
 _WEIGHT_SUFFIXES = {
     *(".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".pkl", ".npz", ".h5", ".msgpack"),
     *(".onnx", ".gguf", ".ggml", ".ot", ".tflite", ".mlmodel"),
@@ -49,19 +50,19 @@ def choose_weight_file(names: Collection[str]) -> str:
     raise NotFoundError(f"no weights that zoo can load: found {found}, expected {' or '.join(WEIGHT_FILES)}")
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """The weight file in a folder, or the index and its shards; NotFoundError if one is missing."""
+def weight_files(folder: Path) -> tuple[list[Path], Index | None]:
+    """The weight file in a folder, or an index and its shards, with its content; NotFoundError for one missing."""
     names = os.listdir(folder)
     try:
         paths = [checkpoint_file(folder, choose_weight_file(names))]
     except NotFoundError as error:
         raise NotFoundError(f"{folder} has {error}") from error
-    if is_index(paths[0].name):
-        paths += [checkpoint_file(folder, shard) for shard in read_index(paths[0])]
+    index = read_index(paths[0]) if is_index(paths[0].name) else None
+    paths += [checkpoint_file(folder, shard) for shard in index or ()]
     for path in paths:
         if not path.is_file():
             raise NotFoundError(f"{folder} has no {path.name}, which the index names{nearest(path.name, names)}")
-    return paths
+    return paths, index
 
 
 def is_index(name: str) -> bool:
@@ -69,20 +70,22 @@ def is_index(name: str) -> bool:
     return name.endswith(_INDEX)
 
 
-def open_weights(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Source:
+def open_weights(
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], index: Index | None = None
+) -> Source:
     """The tensors of a weight file, of several files, or of an index and its shards; a quantised matrix is one tensor.
 
     files: one path or several; of a folder, its `weight_files`.  Shards are next to their index,
-    so an index alone is enough; files given with an index must be its shards.
+    so an index alone is enough; files given with an index must be its shards.  index: its content, if it was read.
     """
-    return with_packed(_open_all(files))
+    return with_packed(_open_all(files, index))
 
 
-def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Source:
+def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], index: Index | None) -> Source:
     paths = [Path(files)] if isinstance(files, str | os.PathLike) else [Path(f) for f in files]
     if len(paths) == 1 and paths[0].is_dir():
         try:
-            paths = weight_files(paths[0])
+            paths, index = weight_files(paths[0])
         except OSError as e:
             raise CheckpointError(f"{paths[0]}: cannot be read: {e}") from None
     indices = [path for path in paths if is_index(path.name)]
@@ -95,7 +98,7 @@ def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
         )
     if len(indices) > 1:
         raise CheckpointError(f"{indices[0]} and {indices[1]}: expected one index, found two")
-    index = read_index(indices[0])
+    index = read_index(indices[0]) if index is None else index
     beside = {shard: indices[0].parent / shard for shard in index}
     for path in given:
         if path.absolute() not in (p.absolute() for p in beside.values()):
@@ -107,8 +110,8 @@ def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) 
     return Sharded({path: _open(path) for path in beside.values()}, index, indices[0])
 
 
-def read_index(path: str | Path) -> dict[str, list[str]]:
-    """The index as a dict of shard -> names of its tensors; the file has a `weight_map` of name -> shard.
+def read_index(path: str | Path) -> Index:
+    """The content of an index file, which has a `weight_map` of name -> shard.
 
     A shard must be a plain file name, so that no index can lead out of its folder.
     """
@@ -116,7 +119,7 @@ def read_index(path: str | Path) -> dict[str, list[str]]:
     if not isinstance(found, dict) or not found:
         kind = "nothing" if not found else type(found).__name__
         raise CheckpointError(f"{path}: weight_map is {kind}, expected an object of tensor names and file names")
-    index: dict[str, list[str]] = {}
+    index: Index = {}
     for name, shard in found.items():
         if not isinstance(shard, str):
             raise CheckpointError(f"{path}: {name[:200]!r} is mapped to a {type(shard).__name__}, not to a file name")
@@ -132,9 +135,7 @@ class Sharded:
     It has the tensors that the index does not list, too, so that they are reported.
     """
 
-    def __init__(
-        self, shards: dict[Path, Source], index: dict[str, list[str]] | None = None, index_path: Path | None = None
-    ):
+    def __init__(self, shards: dict[Path, Source], index: Index | None = None, index_path: Path | None = None):
         """shards: in order, by path; index: from `read_index` of the file `index_path`."""
         self.files = [file for source in shards.values() for file in source.files]
         self._of: dict[str, Source] = {}

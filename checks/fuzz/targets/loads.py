@@ -72,7 +72,8 @@ def _change_load(rng: random.Random, data: bytes) -> bytes:
 
 
 def _load_and_call(data: bytes, at: Path) -> None:
-    from zoo.tasks import FillMask, Generate
+    from zoo.tasks.fill_mask import FillMask
+    from zoo.tasks.generate import Generate
     from zoo.tasks.image_task import ImageTask
 
     match = _INPUT.match(data)

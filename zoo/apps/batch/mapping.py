@@ -28,8 +28,8 @@ from .sources import IMAGE, SOUND, file_place, open_source
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ...checkpoint.task import CheckpointTask
     from ...options import LoadOptions
-    from ...tasks import CheckpointTask
 
 # Rows of a part, by default; a job that is killed loses at most a part in each process.
 OF_SOUNDS = ("automatic-speech-recognition", "audio-classification")

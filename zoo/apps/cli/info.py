@@ -130,7 +130,7 @@ def _read(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _task(checkpoint: Checkpoint) -> str | None:
-    from ...tasks import task_of
+    from ...checkpoint.task import task_of
 
     try:
         return task_of(checkpoint).task

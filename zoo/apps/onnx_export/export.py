@@ -115,9 +115,10 @@ def export(
     **where: Any,
 ) -> Path:
     """Export a checkpoint, a task or a model as ONNX graphs: see `zoo.export`."""
+    from ...checkpoint.task import task_of
     from ...hub import find
     from ...loading import model_of
-    from ...tasks import task_of
+    from ...tasks import build
     from ...tasks.base import Task
     from .web.page import check_page, write_page
 
@@ -145,7 +146,7 @@ def export(
                     checkpoint.contents.copy(name, to / name)
 
             return export_model(model, path, name=checkpoint.name, prepare=copy, **options)
-        given = found.load()
+        given = build(found)
     check_page(given, web)
     given.check_beside(path)
     name = given.checkpoint.name if given.checkpoint else ""

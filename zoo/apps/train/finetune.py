@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
+from ...checkpoint.task import task_of
 from ...errors import UnsupportedError, nearest
 from ...hub import find
 from ...registry import family_of
-from ...tasks import load_task, task_of
+from ...tasks import load_task
 from .data import read_rows
 from .loop import Run, Settings, has_bfloat16
 from .lora import LoRA
