@@ -36,7 +36,7 @@ def nan(rows: int, size: int) -> np.ndarray:
     ("call", "says"),
     [
         (lambda e: e.encode(TEXTS, "qery"), r"prompt_name is 'qery', .*'query', 'document'; did you mean 'query'"),
-        (lambda e: e(TEXTS, prompt_name="query", prompt="x"), "give either prompt_name or prompt"),
+        (lambda e: e(TEXTS, prompt_name="query", prompt="x"), "prompt_name and prompt are both given"),
         (lambda e: e.encode(TEXTS, truncate_dim=e.size + 1), r"truncate_dim is \d+, expected 1 \.\.\. \d+"),
         (lambda e: e(TEXTS, truncate_dim=0), "truncate_dim is 0"),
         (lambda e: e(TEXTS, truncate_dim=e.size, pooling="meen"), "pooling is 'meen'.*did you mean 'mean'"),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zoo
+import zoo.lock
 from zoo.errors import ConfigError, InputError, UnsupportedError, ZooError
 from zoo.tasks.vectors import Hit, quantised, ranges_of, scores, semantic_search
 

@@ -25,6 +25,8 @@ from ..warning import warn
 from .collect_errors import collect_errors
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ..checkpoint.files import Checkpoint
     from ..files.folder import CheckpointFolder
     from ..text.tokenizer import Encoding, Tokenizer
@@ -34,12 +36,13 @@ if TYPE_CHECKING:
 # as 512 to 1024, which were about equal, for MiniLM and for bert-base.  A GPU needs more.
 BATCH_TOKENS = 768
 BATCH_TOKENS_TORCH = 16384
-# What a batch costs beside its tokens is that of a 32nd of a full one: 24 tokens on two cores, for MiniLM.  Many rows
-# have little padding in any case.
+# A batch costs, besides its tokens, as much as a 32nd of a full one: 24 tokens on two cores, for MiniLM.  From FEW
+# rows on there is little padding in any case.
 BATCHES_WORTH, FEW = 32, 256
 # Texts that are tokenized at once, and their characters: it bounds memory, and is enough to sort by length.
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 19
-# No text of this many characters has as few tokens, but for spaces and words that a tokenizer does not know.
+# A token has at most 64 characters, but for spaces and words that a tokenizer does not know; and the fewest characters
+# that are too many for a model.
 OF_A_TOKEN, FEWEST = 64, 1 << 16
 # Tables are often padded by a few percent; if no token reaches a larger part, the vocabulary is cut short.
 MAX_UNREACHED = 0.1
@@ -70,9 +73,17 @@ class Task:
         self.base_model: Any = model.base_model  # the model without its head
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Task:
+    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Self:
         """The task of a checkpoint whose files are on this machine; arguments as for `zoo.loading.model_of`."""
-        raise NotImplementedError
+        from ..loading import model_of
+
+        parts = cls.parts_of(checkpoint)  # their errors come before the weights are read
+        return cls(model_of(checkpoint, options, head=head), checkpoint=checkpoint, **parts)
+
+    @classmethod
+    def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        """The constructor's arguments that are read from files beside the weights: a tokenizer, a processor, ..."""
+        return {}
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """The result; each task documents its arguments."""
@@ -141,14 +152,16 @@ class TextTask(Task):
         self.batch_tokens = BATCH_TOKENS if on_numpy else BATCH_TOKENS_TORCH
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> TextTask:
-        from ..loading import model_of
-        from ..text.tokenizer import Tokenizer
-
-        tokenizer = Tokenizer.from_folder(checkpoint.contents)
-        task = cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint)
+    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Self:
+        task = super().from_checkpoint(checkpoint, head, options)
         task.options = options
         return task
+
+    @classmethod
+    def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        from ..text.tokenizer import Tokenizer
+
+        return {"tokenizer": Tokenizer.from_folder(checkpoint.contents)}
 
     def call(self, model: Any, batch: Encoding) -> Any:
         """The output of the model, or of its body, for a batch."""
@@ -254,7 +267,7 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
 
 
 def text_blocks(texts: Iterable[Any], most: int = CHARACTERS_AT_ONCE) -> Iterator[list[Any]]:
-    """Texts or pairs of them in blocks of at most so many characters, to be tokenized at once; a long one alone."""
+    """Texts or pairs in blocks that are tokenized at once, of at most `most` characters, or of one longer text."""
     block, characters = list[Any](), 0
     for text in texts:
         size = sum(len(one) for one in (text if isinstance(text, tuple) else (text,)) if isinstance(one, str))
@@ -268,7 +281,7 @@ def text_blocks(texts: Iterable[Any], most: int = CHARACTERS_AT_ONCE) -> Iterato
 
 
 def most_characters(tokens: int) -> int:
-    """The characters that a text of so many tokens may have."""
+    """The most characters that a text of that many tokens has."""
     return max(FEWEST, OF_A_TOKEN * tokens)
 
 

@@ -72,7 +72,7 @@ class Conversation(Turns):
         self.known.save_cache(path, about)
 
     def load_cache(self, path: str | os.PathLike[str]) -> None:
-        """Go on from a file that `save_cache` wrote with the same model."""
+        """Continue from a file that `save_cache` wrote with the same model."""
         known = self.llm.prompt_cache()
         about = known.load_cache(path)
         messages = parse_json_list(about.get("messages", "").encode(), f"{path}: messages", InputError)

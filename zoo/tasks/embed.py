@@ -91,7 +91,7 @@ class Embed(PromptedTask):
         checkpoint says.  truncate_dim: the first dimensions of each vector, before `normalize` (Matryoshka, Kusupati
         et al. 2022, https://arxiv.org/abs/2205.13147).  precision, ranges: see `zoo.tasks.vectors.quantised`.
         route: "query" or "document", for checkpoints that have layers for each.  processes: how many share the batches,
-        each with its part of the threads; vectors are bit-equal to those of one process with so many threads.
+        each with its part of the threads; vectors are bit-equal to those of one process with that many.
 
         A text of more than `embed.max_tokens` tokens is cut at the end, with a warning.
         """
@@ -276,7 +276,7 @@ class Embed(PromptedTask):
 
 
 class InProcess:
-    """What a process does with a batch; the task is loaded for the first."""
+    """The work of a process on a batch; it loads the task for the first."""
 
     def __init__(self, path: str, options: Options, settings: tuple[Any, ...]):
         self.path, self.options, self.settings = path, options, settings

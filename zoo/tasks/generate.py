@@ -14,7 +14,6 @@ from ..errors import InputError, UnsupportedError
 from ..generate import KEPT_BYTES, ContinuousBatch, Generated, GenerationConfig, PromptCache, generate, stream
 from ..generate.perplexity import perplexity
 from ..generate.text import StopStrings, TextStream, text_of
-from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..text.chat import ChatTemplate, Messages
 from ..text.long_texts import ids_within
@@ -83,13 +82,8 @@ class Generate(TextTask):
         self._assistant: Any = None  # the latest, whose tokens are this model's
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Generate:
-        from ..loading import model_of
-        from ..text.tokenizer import Tokenizer
-
-        generation = GenerationConfig.from_folder(checkpoint.contents)
-        tokenizer = Tokenizer.from_folder(checkpoint.contents)
-        return cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint, generation)
+    def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        return {"generation": GenerationConfig.from_folder(checkpoint.contents), **super().parts_of(checkpoint)}
 
     def extra_files(self) -> list[str]:
         name = "generation_config.json"

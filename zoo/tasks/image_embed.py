@@ -41,7 +41,7 @@ class ImageEmbed(ImageTask):
     base_model: ImageBody
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> ImageTask:
+    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Any:
         if family_of(checkpoint.config.model_type).reads_texts:
             from .zero_shot_image import DualEmbed
 

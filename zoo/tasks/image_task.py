@@ -16,7 +16,6 @@ from .. import ops
 from ..errors import InputError, ZooError
 from ..images import MAX_PIXELS, ImageBatch, ImageProcessor
 from ..nn import an_array
-from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..registry import family_of
 from ..typing import Array
@@ -64,11 +63,8 @@ class ImageTask(Task):
         self.options = {"interpolate_pos_encoding": True} if asked else {}
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> ImageTask:
-        from ..loading import model_of
-
-        processor = ImageProcessor.from_folder(checkpoint.contents, checkpoint.config.model_type)
-        return cls(model_of(checkpoint, options, head=head), processor, checkpoint)
+    def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        return {"processor": ImageProcessor.from_folder(checkpoint.contents, checkpoint.config.model_type)}
 
     def extra_files(self) -> list[str]:
         if self.checkpoint is None:

@@ -19,12 +19,14 @@ from ..errors import InputError, TokenizerError, UnsupportedError
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..weights.files import open_weights
-from .base import TextTask, as_texts, check_count
+from .base import as_texts, check_count
 from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
 from .vectors import Hit, maxsim, nearest_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from typing_extensions import Self
 
     from ..checkpoint.files import Checkpoint
     from ..text.tokenizer import Encoding, Tokenizer
@@ -71,7 +73,7 @@ class MultiVectorEmbed(PromptedTask):
         self._fill = self._expansion_id()
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> TextTask:
+    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Self:
         if STANFORD not in checkpoint.config.architectures:
             return super().from_checkpoint(checkpoint, head, options)
         # The model reads all but the projection.

@@ -39,7 +39,7 @@ def check_peers(given: Mapping[str, Any], peers: Mapping[str, Peer], own: Sequen
 def chosen_prompt(name: str | None, prompt: str | None, prompts: Mapping[str, str], default: str | None) -> str:
     """The user's `prompt`, or the one of the checkpoint's `prompts` that is named, or else its default one, or ""."""
     if name is not None and prompt is not None:
-        raise InputError("give either prompt_name or prompt")
+        raise InputError("prompt_name and prompt are both given: expected one of them")
     if prompt is not None:
         return check_text(prompt, "prompt")
     name = default if name is None else name

@@ -17,7 +17,6 @@ from ..generate import Generated, GenerationConfig, generate
 from ..generate.sampling import log_softmax
 from ..images import MAX_PIXELS, ImageFile, ImageInput, ImageProcessor, open_pixels
 from ..images.lines import is_blank, split_lines, split_words, stretched
-from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..registry import family_of
 from ..text.tokenizer import Tokenizer
@@ -41,7 +40,7 @@ BATCH_BYTES, MAX_LINES = 512 << 20, 64
 # A line, or a part of one, with a lower confidence is read again at these widths, and the text that is likeliest in all
 # views together counts.
 SURE, WIDTHS = 0.98, (1.12, 1.2, 0.9)
-SHORTEST = 0.6  # of the longest of these texts: what is shorter has left something out
+SHORTEST = 0.6  # of the longest of these texts: a shorter one has left something out
 TALL = 128  # pixels: a higher image may have several lines
 
 
@@ -57,7 +56,7 @@ class Reading(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """What was read of a line, or of a part of one."""
+    """The text that was read from a line, or from a part of one."""
 
     text: str
     logprobs: np.ndarray  # of the tokens
@@ -108,15 +107,13 @@ class Read(ImageTask):
             )
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Read:
-        from ..loading import model_of
-
-        tokenizer = Tokenizer.from_folder(checkpoint.contents)
+    def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
         config: Any = checkpoint.config
-        processor = ImageProcessor.from_folder(checkpoint.contents, config.encoder.model_type)
-        generation = GenerationConfig.from_folder(checkpoint.contents)
-        model = model_of(checkpoint, options, head=head)
-        return cls(model, processor, tokenizer, generation, checkpoint)
+        return {
+            "tokenizer": Tokenizer.from_folder(checkpoint.contents),
+            "processor": ImageProcessor.from_folder(checkpoint.contents, config.encoder.model_type),
+            "generation": GenerationConfig.from_folder(checkpoint.contents),
+        }
 
     def extra_files(self) -> list[str]:
         files = super().extra_files()
@@ -303,7 +300,7 @@ class Read(ImageTask):
         return out
 
     def _written(self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int) -> list[_Line]:
-        """What is read of lines, or parts of lines, that are not cut."""
+        """The readings of lines, or parts of lines, that are not cut."""
         states = self._states(lines, max_pixels)
         blank = [is_blank(line) for line in lines]
         out: list[Any] = [None] * len(lines)
@@ -360,7 +357,7 @@ def _probabilities(logits: Array) -> np.ndarray:
 def _regrouped(
     parts: Sequence[tuple[str, np.ndarray, bool]], counts: Sequence[int]
 ) -> list[tuple[str, np.ndarray, bool]]:
-    """Lines of so many parts each."""
+    """Lines from their parts; counts: the parts of each."""
     return [_in_a_row(parts[end - n : end]) for n, end in zip(counts, itertools.accumulate(counts), strict=True)]
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ops
-from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..sounds import FeatureExtractor, SoundInput, reader
 from ..sounds.features import FILE
@@ -38,13 +37,8 @@ class SoundClassify(Task):
         features.check(self.config)
 
     @classmethod
-    def from_checkpoint(
-        cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS
-    ) -> SoundClassify:
-        from ..loading import model_of
-
-        features = FeatureExtractor.from_folder(checkpoint.contents)
-        return cls(model_of(checkpoint, options, head=head), features, checkpoint)
+    def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        return {"features": FeatureExtractor.from_folder(checkpoint.contents)}
 
     def extra_files(self) -> list[str]:
         return [FILE]

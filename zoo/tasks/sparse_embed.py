@@ -35,7 +35,7 @@ _PEERS: dict[str, Peer] = {
 
 
 class Weight(NamedTuple):
-    """A word of the vocabulary that stands for a text, and how much."""
+    """A word of the vocabulary, and its weight for a text."""
 
     token: str
     token_id: int

@@ -10,7 +10,6 @@ import numpy as np
 from ..errors import InputError, UnsupportedError, nearest
 from ..generate import GenerationConfig, generate
 from ..inputs.encoder_decoder import EncoderDecoder
-from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..text.given import check_text
 from ..warning import warn
@@ -54,13 +53,8 @@ class Text2Text(TextTask):
         }
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Text2Text:
-        from ..loading import model_of
-        from ..text.tokenizer import Tokenizer
-
-        tokenizer = Tokenizer.from_folder(checkpoint.contents)
-        generation = GenerationConfig.from_folder(checkpoint.contents)
-        return cls(model_of(checkpoint, options, head=head), tokenizer, checkpoint, generation)
+    def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        return {**super().parts_of(checkpoint), "generation": GenerationConfig.from_folder(checkpoint.contents)}
 
     def extra_files(self) -> list[str]:
         has = self.checkpoint is not None and self.checkpoint.contents.has(GENERATION)

@@ -17,7 +17,6 @@ from ..errors import ConfigError, InputError, check_choice, nearest
 from ..generate import GenerationConfig
 from ..generate.speech import Fallback, Rules, segments_of, written_windows
 from ..inputs.encoder_decoder import EncoderDecoder
-from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..sounds import FeatureExtractor, SoundInput, Spectrogram, reader
 from ..text.tokenizer import Tokenizer
@@ -82,14 +81,9 @@ class Transcribe(Task):
         self.rules = Rules(generation, self.begin, self.config.eos_token_id)
 
     @classmethod
-    def from_checkpoint(
-        cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS
-    ) -> Transcribe:
-        from ..loading import model_of
-
-        files = checkpoint.contents
-        parts = FeatureExtractor.from_folder(files), Tokenizer.from_folder(files), GenerationConfig.from_folder(files)
-        return cls(model_of(checkpoint, options, head=head), *parts, checkpoint)
+    def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        classes = {"features": FeatureExtractor, "tokenizer": Tokenizer, "generation": GenerationConfig}
+        return {name: part.from_folder(checkpoint.contents) for name, part in classes.items()}
 
     def extra_files(self) -> list[str]:
         return [name for name in FILES if self.checkpoint is not None and self.checkpoint.contents.has(name)]

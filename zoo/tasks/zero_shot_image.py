@@ -12,7 +12,6 @@ import numpy as np
 
 from ..images import MAX_PIXELS, ImageInput, ImageProcessor
 from ..inputs.dual_encoder import DualEncoder
-from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..text.tokenizer import Tokenizer
 from .base import as_texts, batches, check_vocabulary, sigmoid, softmax, text_blocks
@@ -42,12 +41,8 @@ class DualTask(ImageTask):
         check_vocabulary(tokenizer, self.config.text_config.vocab_size)
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> DualTask:
-        from ..loading import model_of
-
-        tokenizer = Tokenizer.from_folder(checkpoint.contents)
-        processor = ImageProcessor.from_folder(checkpoint.contents, checkpoint.config.model_type)
-        return cls(model_of(checkpoint, options, head=head), processor, tokenizer, checkpoint)
+    def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        return {"tokenizer": Tokenizer.from_folder(checkpoint.contents), **super().parts_of(checkpoint)}
 
     def embed_images(self, images: Sequence[Any], **options: Any) -> np.ndarray:
         """-> (C, E), vectors of length 1."""

@@ -176,7 +176,7 @@ def _family_of_files(folder: CheckpointFolder, have: list[str], config: dict[str
             known = [c for family in found.values() for c in family.classes]
             raise TokenizerError(
                 f"{folder}: tokenizer_class {name} cannot be built from {', '.join(found)}: expected a tokenizer.json, "
-                f"or one of {', '.join(known)}"  # no guess: the nearest name may stand for other ids
+                f"or one of {', '.join(known)}"  # no guess: the nearest name may have other ids
             )
         found = matching
     if "vocab.json" in found and "merges.txt" not in have:
@@ -326,7 +326,7 @@ def _deberta(folder: CheckpointFolder, config: dict[str, Any], roles: dict[str, 
     _require(path, {piece.text: i for i, piece in enumerate(pieces)}, [roles["cls"], roles["sep"]])
     unknown = [i for i, piece in enumerate(pieces) if piece.kind == UNKNOWN]
     if not unknown:
-        raise TokenizerError(f"{path}: no piece for what is unknown among its {len(pieces)}")
+        raise TokenizerError(f"{path}: none of its {len(pieces)} pieces is the unknown token")
     steps: list[Any] = [normalizers.Lowercase()] if _flag(config, "do_lower_case", False) else []
     steps.append(normalizers.Strip())
     with guarded(path):

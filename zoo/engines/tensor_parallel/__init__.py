@@ -79,7 +79,7 @@ def _loaded(name: str | os.PathLike[str], device: str | None, more: Mapping[str,
             raise UnsupportedError(f"{given} is not for a model that processes share: leave it out")
     where = placement(device)
     if where.is_numpy:
-        raise UnsupportedError(f"{device!r} has no processes that share a model: expected 'torch:cpu', 'cuda:0', ...")
+        raise UnsupportedError(f"processes cannot share a model on {device!r}: expected 'torch:cpu', 'cuda:0', ...")
     checkpoint = find(name, options)
     config = checkpoint.config
     cls: Any = model_class(config)
