@@ -15,7 +15,7 @@ DESCRIPTION = """\
 Compiles each Triton kernel as zoo's own functions would launch it, on the shapes of the seven families, for GPUs that
 need not be there, and reads from the binaries what they cost.  A kernel fails that spills registers, does not fit into
 shared memory, keeps too few warps on a multiprocessor, reads or writes narrowly, or multiplies matrices without the
-units that are for it.  Results are kept until a kernel's source, the case or Triton changes."""
+units that are for it."""
 EPILOG = "exit status: 0 every kernel keeps its budget, 1 one does not, 2 wrong usage or a tool is missing"
 
 
@@ -29,8 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from . import report
     from .architectures import ARCHITECTURES
     from .cases import CASES
-    from .compiling import look_up
-    from .results import CompileJob, Store, digest
+    from .compiling import CompileJob, compiled
 
     names = options.arch or list(ARCHITECTURES)
     unknown = [name for name in names if name not in ARCHITECTURES]
@@ -51,16 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"there is no folder {options.json.parent} to write {options.json.name} into")
     if options.json and options.json.is_dir():
         parser.error(f"--json {options.json} is a folder, a file is wanted")
-    store = Store(options.cache / "aot.json", digest())
-    try:
-        store.save()  # before minutes are spent on what could not be kept
-    except OSError as e:
-        print(f"checks.aot: --cache {options.cache}: cannot write into it: {e.strerror or e}", file=sys.stderr)
-        return 2
     begin = time.perf_counter()
-    found, compiled = look_up(jobs, store, options.workers)
+    found = compiled(jobs, options.workers)
     broken = report.print_all(found, options.verbose)
-    print(f"{len(jobs)} cases, {compiled} compiled now, {len(broken)} over budget, {time.perf_counter() - begin:.0f} s")
+    print(f"{len(jobs)} cases, {len(broken)} over budget, {time.perf_counter() - begin:.0f} s")
     if options.json:
         options.json.write_text(json.dumps(report.as_json(found), indent=1) + "\n", encoding="utf-8")
     return 1 if broken else 0
@@ -79,11 +72,6 @@ def missing() -> str:
     return ""
 
 
-def default_folder() -> Path:
-    """$XDG_CACHE_HOME/zoo, or that in ~/.cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zoo"
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m checks.aot",
@@ -94,7 +82,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--arch", nargs="+", metavar="NAME", help="sm_80 sm_89 sm_90 gfx942 (default: all of them)")
     parser.add_argument("--only", default="", metavar="TEXT", help="cases that have this in their name")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was measured")
-    parser.add_argument("--cache", type=Path, default=default_folder(), metavar="DIR", help="default: %(default)s")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes (default 2)")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for each kernel of each case")
     return parser

@@ -1,7 +1,4 @@
-"""The launches that are compiled: the shapes at which the seven families call the kernels, each with its budget.
-
-A case is data, so that its repr tells whether it is still the case that an earlier result was of.
-"""
+"""The launches that are compiled: the shapes at which the seven families call the kernels, each with its budget."""
 
 from __future__ import annotations
 

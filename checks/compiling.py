@@ -1,4 +1,4 @@
-"""Compiles the cases, in several processes, unless it is known what comes of them."""
+"""Compiles the cases, in several processes."""
 
 from __future__ import annotations
 
@@ -10,31 +10,46 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from importlib import import_module
+from typing import NamedTuple
 
 from .architectures import ARCHITECTURES
-from .cases import tensors
-from .results import CompileJob, JobResult, Store
-from .sass import measure
+from .cases import Case, tensors
+from .sass import Measured, measure
 
 
-def look_up(jobs: list[CompileJob], store: Store, workers: int) -> tuple[dict[CompileJob, JobResult], int]:
-    """Each job's result, compiled in `workers` processes where it is not known; and how many were."""
-    found = {job: kept for job in jobs if (kept := store.get(job)) is not None}
-    todo = [job for job in jobs if job not in found]
-    for job, result in compile_all(todo, workers):
+class CompileJob(NamedTuple):
+    """One compilation: of a case, for an architecture, in an element type."""
+
+    case: Case
+    arch: str
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.case.function} [{self.case.name}] {self.dtype} {self.arch}"
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """The result of a job: the kernels that it launches, in order, or the error that stopped it."""
+
+    launches: tuple[Measured, ...] = ()
+    error: str = ""
+
+
+def compiled(jobs: list[CompileJob], workers: int) -> dict[CompileJob, JobResult]:
+    """The result of each job, compiled in `workers` processes."""
+    found = {}
+    for job, result in compile_all(jobs, workers):
         found[job] = result
-        store.put(job, result)
-        store.save()  # each at once: the next may end the process, or the user may
         _progress(f"{len(found)}/{len(jobs)} {job}")
     _progress("")
-    return {job: found[job] for job in jobs}, len(todo)
+    return {job: found[job] for job in jobs}
 
 
 def compile_all(jobs: list[CompileJob], workers: int) -> Iterator[tuple[CompileJob, JobResult]]:
-    """Each job and what came of it, as they finish.  One that ends its process is tried once more, alone."""
-    if not jobs:
-        return
+    """Each job and its result, as they finish.  One that ends its process is tried once more, alone."""
     with tempfile.TemporaryDirectory(prefix="zoo-aot-") as scratch:
         left = set(jobs)
         for job, result in _in_processes(jobs, min(workers, len(jobs)), scratch):

@@ -40,5 +40,5 @@ def arm(how: int, change: int = 0) -> None:
 
 
 def seen() -> int:
-    """How many changes the fork that was armed last has made."""
+    """The number of changes that the fork which was armed last has made."""
     return _library().faults_seen()

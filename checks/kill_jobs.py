@@ -215,7 +215,7 @@ class Cache(Save):
 
 
 class Finetune(Job):
-    """`zoo finetune`, which goes on from its state."""
+    """`zoo finetune`, which resumes from its state."""
 
     def __init__(self, place: Path):
         super().__init__(place)

@@ -81,7 +81,7 @@ class Room:
         subprocess.run(["mount", *options, "zoo-kills", folder], check=True)
 
     def leave(self, free: int) -> None:
-        """Fill it up to so many bytes."""
+        """Fill it until `free` bytes are left."""
         found = os.statvfs(self.folder)
         with (self.folder / "filler").open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, max(1, found.f_bavail * found.f_frsize - free))
@@ -139,7 +139,7 @@ def stop(
             enough = stopped["killed"] == count or (how == faults.FULL and number + 1 == count)
             if enough or time.monotonic() > end:
                 break
-        assert fork(partial(job.work, 1)) == GOOD, f"{name} cannot go on"
+        assert fork(partial(job.work, 1)) == GOOD, f"{name} cannot be finished"
         assert fork(partial(job.check, True)) == GOOD, f"{name}: see above"
     return {"changes": whole, **stopped}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .architectures import ARCHITECTURES
 from .budgets import FOLLOWING, faults
-from .results import CompileJob, JobResult
+from .compiling import CompileJob, JobResult
 from .sass import Measured
 
 LINE = "{:<78} {:>9} {:>9} {:>9} {:>14} {:>8}"

@@ -10,7 +10,7 @@ from zoo.guards.confined import Confined, Job
 
 
 class OneChild(Confined):
-    """As `Confined`, but its process goes on with the next one's requests, unless it has died."""
+    """As `Confined`, but its process also serves the next one, unless it has died."""
 
     _shared: ClassVar[dict[Job, Confined]] = {}
 
