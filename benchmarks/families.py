@@ -9,7 +9,7 @@ Random checkpoints in float32 or 16 bits in the layouts of real ones, as `parity
 float32.  Encoders read 128 tokens, or one image or half a minute of sound as their checkpoint's processor makes it;
 decoders read 64 tokens and write 16, models that write about what they have read 16.  In each round every contender
 loads the checkpoint in a process of its own, runs until its time is even (ONNX Runtime packs weights after some runs),
-and is timed for some seconds.  Outputs are compared before anything is said; tokens must be the same.  A ratio is the
+and is timed for some seconds.  Outputs are compared before a time is reported; tokens must be the same.  A ratio is the
 median of the rounds' ratios.
 """
 
@@ -43,9 +43,8 @@ print(json.dumps(measure(who, Path(folder), out, int(threads), float(seconds))))
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    threads = harness.take_threads(args.threads)
-    environment = harness.environment(threads, args.clock)
-    print(harness.summary(environment), flush=True)
+    environment = harness.start(args, torch_too=False)
+    threads = environment["threads"]
     from parity.specs import FULL
 
     path = args.json or harness.dated("families", environment)
@@ -94,7 +93,7 @@ def _child(who: str, folder: Path, out: str, threads: int, seconds: float) -> di
 
 def _said(row: dict[str, Any]) -> str:
     if "ratios" not in row:
-        return f"{row['row']}: not said how fast, since outputs differ: {row['differences']}"
+        return f"{row['row']}: no time is given, since outputs differ: {row['differences']}"
     return f"{row['row']}: {harness.show_ratio(row['ratios']['transformers'])}"
 
 

@@ -40,13 +40,17 @@ class Row(NamedTuple):
     targets: Mapping[str, float] = {}
 
 
-def start(args: argparse.Namespace) -> dict[str, Any]:
-    """Give all contenders the same threads, and print the machine -> `environment`."""
-    threads = take_threads(args.threads)
-    import torch
+def start(args: argparse.Namespace, torch_too: bool = True) -> dict[str, Any]:
+    """Give all contenders of this process the same threads, and print the machine -> `environment`.
 
-    torch.set_num_threads(threads)
-    found = environment(threads, args.clock)
+    torch_too: load torch, and set its threads.
+    """
+    threads = take_threads(args.threads)
+    if torch_too:
+        import torch
+
+        torch.set_num_threads(threads)
+    found = environment(threads, getattr(args, "clock", "wall"))
     print(summary(found), flush=True)
     return found
 

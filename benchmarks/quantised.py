@@ -134,9 +134,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--contexts", type=int, nargs="+", default=[128, 1024], help="lengths of the prompts")
     parser.add_argument("--llama-cpp", metavar="PYTHON", help="an interpreter with llama-cpp-python")
     args = parser.parse_args(argv)
-    threads = harness.take_threads(args.threads)
-    environment = harness.environment(threads, args.clock)
-    print(harness.summary(environment), flush=True)
+    environment = harness.start(args, torch_too=False)
+    threads = environment["threads"]
     names = [name for name in args.only or CONTENDERS if args.llama_cpp or not name.startswith("llama.cpp")]
     paths = {file: _file(args.model, file, args.cache) for file in dict.fromkeys(CONTENDERS[n][1] for n in names)}
     sizes = {file: sum(f.stat().st_size for f in _weights(path)) for file, path in paths.items()}

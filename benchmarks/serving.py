@@ -144,8 +144,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.quick:
         args.texts, args.tokens, args.rounds = 128, 40, 1
-    environment = harness.environment(harness.take_threads(args.threads))
-    print(harness.summary(environment), flush=True)
+    environment = harness.start(args, torch_too=False)
     name = args.embed or minilm()
     loading = {key: value for key, value in {"device": args.device, "weights": args.weights}.items() if value}
     server = Server([name, args.generate], [part for key, value in loading.items() for part in (f"--{key}", value)])

@@ -30,9 +30,7 @@ TARGET = 1 / 1.5  # of the time, where a text repeats itself
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = harness.parser("speculative", __doc__, 5, quick="stories260k alone", cache=False).parse_args(argv)
-    threads = harness.take_threads(args.threads)
-    environment = harness.environment(threads, args.clock)
-    print(harness.summary(environment), flush=True)
+    environment = harness.start(args, torch_too=False)
     import zoo
     from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 
@@ -42,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, (device, weights) in {} if args.quick else ENGINES.items():
         model: Any = LlamaForCausalLM.from_config(LlamaConfig.from_dict(SIZES), device=device, weights=weights)
         row = _row(f"100 M, {name}", model.runner.decoder(model), [1, 2, 3])
-        # Its products of int8 round in other places for several tokens: of equally likely tokens another may come.
+        # Its int8 products of several tokens round differently: of equally likely tokens another may be chosen.
         tolerance = float("inf") if name == "ONNX int4" else 0.0
         results += harness.measure([row], args.rounds, args.clock, tolerance, "plain")
     for one in results:

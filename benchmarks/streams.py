@@ -148,9 +148,8 @@ def main(argv: list[str] | None = None) -> int:
     parts = args.part or [part for part in PARTS if part != "llama.cpp" or args.llama_cpp]
     if "llama.cpp" in parts and not args.llama_cpp:
         parser.error("--part llama.cpp needs --llama-cpp PYTHON")
-    threads = harness.take_threads(args.threads)
-    environment = harness.environment(threads)
-    print(harness.summary(environment), flush=True)
+    environment = harness.start(args, torch_too=False)
+    threads = environment["threads"]
     name = peer = args.name
     if name is None:
         from .quantised import _file

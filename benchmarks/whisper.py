@@ -5,7 +5,7 @@
 
 --python: the interpreter of an environment with faster-whisper (and transformers and torch, which convert the
 checkpoint for it); by default this one.  The speech is espeak-ng's.  Weights are random, in whisper-base's layout, so
-that nobody can be faster by hearing less: each of the two windows is given 100 tokens, without times and with greedy
+that no side can be faster by hearing less: each of the two windows is given 100 tokens, without times and with greedy
 choice.  How many words came out is recorded; which ones is not compared, as the libraries scale a spectrogram by the
 loudest frame of different parts.  Each contender is timed in a process of its own, from a sound file to the text, after
 a first run; loading is not counted.
@@ -84,9 +84,8 @@ def read():
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    threads = harness.take_threads(args.threads)
-    environment = harness.environment(threads, args.clock)
-    print(harness.summary(environment), flush=True)
+    environment = harness.start(args, torch_too=False)
+    threads = environment["threads"]
     folder = once(args.cache / "whisper-base-spoken", lambda partial: _checkpoint(partial, args.cache, args.python))
     if args.prepare:
         return 0

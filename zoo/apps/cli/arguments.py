@@ -57,6 +57,10 @@ def _named(add: Add) -> None:
     add("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
 
 
+def _names(add: Add) -> None:
+    add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+
+
 def _offline(add: Add) -> None:
     add("--local-files-only", action="store_true", help="never use the network")
 
@@ -170,7 +174,7 @@ def _bench(add: Add) -> None:
 
 
 def _lock(add: Add) -> None:
-    add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+    _names(add)
     add("-o", "--output", metavar="FILE", default="zoo.lock", help="the lock file (zoo.lock)")
     add("--check", action="store_true", help="compare the files on disk with the lock file")
 
@@ -251,7 +255,7 @@ def _demo(add: Add) -> None:
 
 
 def _serve(add: Add) -> None:
-    add("names", nargs="*", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
+    _names(add)
     add("--tables", action="store_true", help="answer /v1/tables, with the models of zoo table")
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (127.0.0.1)")
     add("--port", type=_port, default=8000, metavar="N", help="port (8000); 0: any free one")
@@ -276,7 +280,6 @@ def _serve(add: Add) -> None:
 
 def _map(add: Add) -> None:
     tasks = [task for task in TASK_NAMES if task != "rerank"]
-    add("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
     add("inputs", nargs="+", metavar="IN", help="a file, a folder, a pattern or a URI")
     add("output", metavar="OUT", help=".parquet, .csv or .jsonl, or a folder")
     add("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
@@ -299,8 +302,6 @@ def _map(add: Add) -> None:
     add("--lines", action="store_const", const=True, help="for read: each image has several lines")
     add("--num-beams", type=_count, metavar="N", help="for read: texts tried side by side (1)")
     add("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
-    add("--revision", help="a branch, tag or commit of the hub's repository")
-    add("--local-files-only", action="store_true", help="never use the network")
 
 
 ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
@@ -319,5 +320,5 @@ ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
     "example": (_example,),
     "demo": (_finding, _locked, _threads, _on, _offline, _demo),
     "serve": (_hub, _locked, _placed, _threads, _serve),
-    "map": (_locked, _placed, _threads, _writing, _map),
+    "map": (_named, _hub, _locked, _placed, _threads, _writing, _map),
 }

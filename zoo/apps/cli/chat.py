@@ -31,7 +31,7 @@ HELP = """\
 /system TEXT  begin anew with this system message; without TEXT with none
 /regenerate   another answer to the last message
 /save FILE    write the conversation to a file
-/load FILE    go on from such a file; FILE.safetensors keeps what was computed, too
+/load FILE    continue from such a file; FILE.safetensors keeps what was computed, too
 /help         this list
 Ctrl-C stops an answer, Ctrl-D ends.  A message that begins with a slash is typed with two."""
 

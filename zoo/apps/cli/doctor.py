@@ -110,7 +110,7 @@ def _processor() -> dict[str, Any]:
 
 
 def _engine() -> dict[str, Any]:
-    """The engine that device='auto' stands for, and why."""
+    """The engine that device='auto' chooses, and why."""
     named = os.environ.get("ZOO_DEVICE", "").strip()
     device = resolved("auto") or "cpu"
     if named and named != "auto":

@@ -11,7 +11,7 @@ from ...optional import pip_install
 
 
 def fastest(args: argparse.Namespace) -> str:
-    """The device of --device, or "auto", and then the device that this stands for is written to stderr."""
+    """The device of --device; without one, "auto", and the device that it chooses is written to stderr."""
     if args.device not in (None, AUTO):
         return args.device
     say_device(resolved(AUTO, getattr(args, "dtype", None)))

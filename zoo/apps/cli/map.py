@@ -9,10 +9,9 @@ from typing import Any
 from ...errors import InputError
 from ...tasks import find_task
 from ..batch import Summary, map_files
-from . import UsageError
 from .fastest import fastest
 from .generation import options_of
-from .run import OPTIONS
+from .run import check_options
 
 WHERE = ("revision", "local_files_only", "lock")
 LOADING = (*WHERE, "device", "dtype", "weights", "adapter", "graphs")
@@ -21,7 +20,7 @@ LOADING = (*WHERE, "device", "dtype", "weights", "adapter", "graphs")
 def map(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
     task = find_task(args.name, task=args.task, **{name: getattr(args, name) for name in WHERE}).task
-    _check(args, task)
+    check_options(args, task)
     args.device = fastest(args)
     named = {name: getattr(args, name) for name in ("question", "context") if getattr(args, name) is not None}
     summary = map_files(
@@ -64,11 +63,3 @@ def _options(args: argparse.Namespace, task: str) -> dict[str, Any]:
     if args.labels is not None:
         options["candidate_labels"] = args.labels
     return options | (options_of(args) if task == "generate" else {})
-
-
-def _check(args: argparse.Namespace, task: str) -> None:
-    if task.startswith("zero-shot") and args.labels is None:
-        raise UsageError(f"{task} needs --labels A,B,C: the labels to choose from, in words")
-    for option, tasks in OPTIONS.items():
-        if getattr(args, option, None) is not None and task not in tasks:
-            raise UsageError(f"--{option.replace('_', '-')} is for {', '.join(tasks)}, and the task is {task}")

@@ -111,17 +111,22 @@ def _show(terminal: Terminal, task: Any, texts: list[str], results: list[Any], e
     terminal.show(task, [texts[i] for i in good], [results[i] for i in good])
 
 
+def check_options(args: argparse.Namespace, task: str) -> None:
+    """Raise UsageError for options that the task does not have, and for labels that it lacks."""
+    for option, tasks in OPTIONS.items():
+        if getattr(args, option, None) is not None and task not in tasks:
+            raise UsageError(f"--{option.replace('_', '-')} is for {', '.join(tasks)}, and the task is {task}")
+    if task.startswith("zero-shot") and args.labels is None:
+        raise UsageError(f"{task} needs --labels A,B,C: the labels to choose from, in words")
+
+
 def _check(args: argparse.Namespace, task: str) -> None:
     """Raise UsageError for options that the task does not have and inputs that do not fit together."""
-    for option, tasks in OPTIONS.items():
-        if getattr(args, option) is not None and task not in tasks:
-            raise UsageError(f"--{option.replace('_', '-')} is for {', '.join(tasks)}, and the task is {task}")
+    check_options(args, task)
     if args.overlay is not None and (len(args.inputs) != 1 or args.inputs == ["-"]):
         raise UsageError("--overlay needs exactly one INPUT, the path of an image")
     if "-" in args.inputs and len(args.inputs) > 1 and task != "rerank":
         raise UsageError("'-' reads all inputs from stdin: give no other INPUT with it")
-    if task.startswith("zero-shot") and args.labels is None:
-        raise UsageError(f"{task} needs --labels A,B,C: the labels to choose from, in words")
     if task == "answer":
         given = [args.question is not None, args.context is not None]
         if not any(given):

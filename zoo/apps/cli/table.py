@@ -114,7 +114,7 @@ def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequenc
 
 
 def _check_places(words: Sequence[Word], image: np.ndarray, problem: str) -> None:
-    """Warn of words whose middle is off the page, as of boxes in points or of another resolution."""
+    """Warn if the middles of words are off the page: their boxes may be in points, or of another resolution."""
     H, W = image.shape[:2]
     middles = [((w.box[0] + w.box[2]) / 2, (w.box[1] + w.box[3]) / 2) for w in words]
     if off := sum(not (0 <= x <= W and 0 <= y <= H) for x, y in middles):
