@@ -147,7 +147,7 @@ def asked(address: str, path: str, bodies: Sequence[dict[str, Any]], clients: in
 
 
 class _Asking:
-    """A request of a client, and what came of its answer."""
+    """A request of a client, and the answer so far."""
 
     def __init__(self, index: int):
         self.index, self.came, self.began, self.first = index, b"", time.perf_counter(), 0.0

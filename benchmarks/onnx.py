@@ -5,7 +5,7 @@
     python -m benchmarks.onnx --models bert-base --rounds 20 --threads 2 --json out.json
 
 float32, one run, same weights and inputs, as in `benchmarks.cpu`.  In each round every contender opens its graph or
-checkpoint in a process of its own, and is timed on each row; outputs are compared before anything is said.  A ratio is
+checkpoint in a process of its own, and is timed on each row; outputs are compared before times are given.  A ratio is
 the median over the rounds of zoo's time / the peer's.  "nodes" counts what a graph has; "load" is the time of a session
 of it.  torch.onnx writes the Table Transformer for one size of image alone, zoo for any.
 """
@@ -76,7 +76,7 @@ def _compared(model: str, rounds: int, args: argparse.Namespace, threads: int) -
         calls = {name: (lambda x=of[i]: x) for name, of in outputs.items()}
         found: dict[str, Any] = {"row": row, "differences": harness.differences(calls), "graphs": graphs}
         if max(found["differences"].values()) > TOLERANCE:
-            print(f"{row}: not said how fast, since outputs differ: {found['differences']}", flush=True)
+            print(f"{row}: no time is given, since outputs differ: {found['differences']}", flush=True)
         else:
             seconds = {name: [run["seconds"][row] for run in of] for name, of in runs.items()}
             found |= harness.compare(seconds, TARGETS)
@@ -116,7 +116,7 @@ def _exported(model: str, folder: Path) -> Path:
 
 
 def _contender(who: str, model: str, cache: Path, threads: int) -> tuple[Graph, dict[str, float], dict[str, Any]]:
-    """A contender's call, what there is to say about its graph, and the arguments of the call for each row."""
+    """A contender's call, figures of its graph, and the arguments of the call for each row."""
     folder, example = _folder(model, cache), tokens(2, 7)
     if model in TABLE_SIZES:
         size = TABLE_SIZES[model][0]

@@ -192,7 +192,7 @@ def _picture() -> bytes:
 
 
 class Soak:
-    """Some threads of visitors that share a schedule, and what came of it."""
+    """Some threads of visitors that share a schedule, and their results."""
 
     def __init__(self, visitor: Visitor, rate: float, seconds: float, clients: int):
         self.visitor, self.end = visitor, time.monotonic() + seconds

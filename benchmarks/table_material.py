@@ -93,7 +93,7 @@ class Material:
 
     @property
     def key(self) -> str:
-        """Of its answers: no two files have the same."""
+        """The name of its answers, which no two files share."""
         return f"{self.sha256}-drawn" if self.set == "drawn" else self.sha256
 
     @property

@@ -109,7 +109,7 @@ def likeliest(answer: Answer, folder: Path, model: Any) -> list[str]:
 
 
 def written(answer: Answer, folder: Path) -> Any:
-    """What the checkpoint's own task writes for an entry's text, or texts."""
+    """The output of the checkpoint's own task for an entry's text, or texts."""
     task: Any = zoo.load(folder)
     given = answer["input"]
     return task(given["texts"] if "texts" in given else given["text"], **given["options"])

@@ -1,6 +1,6 @@
 """`python -m parity NAME --weights int8`: a model with rounded weights, against itself in float32.
 
-On ONNX Runtime activations are rounded too, text by text: what that costs is all that can be told.
+On ONNX Runtime activations are rounded too, text by text: only their common cost can be measured.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every stage of a model on one batch, of zoo and of the reference, and what comes of holding them together."""
+"""Every stage of a model on one batch, of zoo and of the reference, and their comparison."""
 
 from __future__ import annotations
 

@@ -50,14 +50,14 @@ def _section(path: Path) -> str:
 
 
 def _verdicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """How many checkpoints hold in each element type, and why the others do not."""
+    """The number of checkpoints in parity in each element type, and the reasons for the others."""
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
         found.setdefault(row["row"].split()[1].rstrip(","), {}).update(row.get("checkpoints", {}))
     lines, why = [], dict[str, str]()
     for dtype, of in found.items():
         held = [one for one in of.values() if one["holds"]]
-        line = f"- {dtype}: {len(held)} of {len(of)} hold, by at most {max(one['relative_l2'] for one in held):.1e}"
+        line = f"- {dtype}: {len(held)} of {len(of)} in parity, within {max(one['relative_l2'] for one in held):.1e}"
         theirs = [one["theirs"] for one in held if "theirs" in one]
         lines.append(f"{line}, {max(theirs):.2f} times transformers' own error" if theirs else line)
         why |= {
@@ -66,7 +66,7 @@ def _verdicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         *lines,
         "",
-        "Not held, or not run:",
+        "Not in parity, or not run:",
         "",
         *(f"- {name}: {' '.join(text.split())[:160]}" for name, text in why.items()),
     ]

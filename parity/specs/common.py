@@ -132,7 +132,7 @@ class Spec:
 
     @staticmethod
     def from_processor(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What transformers' image processor gives, its images as (B, Y, X, C)."""
+        """The output of transformers' image processor, with images as (B, Y, X, C)."""
         return {name: np.moveaxis(a, 1, -1) if a.ndim == 4 else a for name, a in found.items()}
 
     @staticmethod

@@ -1,7 +1,7 @@
 """MultiVectorEncoder: lengths, markers, expansion, projection and skipped words of encoders to a vector for each token.
 
 ColBERT: Khattab & Zaharia 2020, https://arxiv.org/abs/2004.12832.  Three layouts have it: sentence-transformers', whose
-modules.json names every step; PyLate's, whose settings stand in config_sentence_transformers.json and whose last steps
+modules.json names every step; PyLate's, whose settings are in config_sentence_transformers.json and whose last steps
 are implied; and that of ColBERT's own library, with the projection beside the model and settings in artifact.metadata.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 METADATA = "artifact.metadata"
 PROJECTION = "linear.weight"
 TOKENS = "token_embeddings"
-SIMILARITIES = ("maxsim", "meanmaxsim", "MaxSim", "cosine", "dot")  # of the last ones MaxSim is made, as in PyLate
+SIMILARITIES = ("maxsim", "meanmaxsim", "MaxSim", "cosine", "dot")  # the last two give MaxSim, as in PyLate
 EXPANDED = 32  # tokens of a query, unless a file has another number
 
 
@@ -52,7 +52,7 @@ class Expansion:
 class MultiVectorEncoder:
     """The steps on a text before the model, and on its tokens' states after it."""
 
-    steps: tuple[Step, ...]  # of states (B, T, D) -> (B, T, E)
+    steps: tuple[Step, ...]  # hidden states (B, T, D) -> (B, T, E)
     size: int  # E
     expansion: Expansion | None = None
     lengths: dict[str, int] = field(default_factory=dict)  # "query" and "document" -> tokens at most

@@ -70,7 +70,7 @@ def fetch_file(request: Request, name: str, revision: str | None) -> Path:
     seconds, is_late = [PATIENCE], threading.Event()
 
     class Bar(tqdm):
-        """A progress bar with the time that the file may take, which ends a download that nobody waits for."""
+        """A progress bar with the time that the file may take, which ends a download whose caller has given up."""
 
         def __init__(self, *args: Any, total: float | None = None, **options: Any):
             seconds.append(PATIENCE + (total or 0) / PACE)
@@ -145,7 +145,7 @@ def _explained(error: Exception, request: Request, name: str | None = None) -> H
     if "Consistency check failed" in detail:  # below 2.2 the part is kept, and a part that is too long fails for ever
         part = Path(cache) / f"models--{request.repo.replace('/', '--')}" / "blobs" / "*.incomplete"
         return HubError(
-            f"the download of {what} failed: {detail}; if it fails again, remove {part}, which it would go on with, or "
+            f"the download of {what} failed: {detail}; if it fails again, remove {part}, which it would resume, or "
             "update huggingface_hub to 2.2 or newer, which does"
         )
     if isinstance(error, OSError) and error.errno is not None:
@@ -154,7 +154,7 @@ def _explained(error: Exception, request: Request, name: str | None = None) -> H
 
 
 def no_download() -> str:
-    """Why nothing was downloaded, and what to do instead."""
+    """The reason why nothing was downloaded, and what to do instead."""
     from huggingface_hub import constants
 
     why = "HF_HUB_OFFLINE forbids a download" if constants.HF_HUB_OFFLINE else "no download was possible"

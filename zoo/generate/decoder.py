@@ -67,7 +67,7 @@ def first_logits(
 ) -> tuple[KVCache, Array]:
     """Run the prompts, without their tokens in the cache, through the model -> the cache, and logits (B, V).
 
-    rows: of each prompt there will be so many, for which there is memory in a new cache.
+    rows: how many continuations of each prompt a new cache has memory for.
     """
     if cache is None:
         cache = model.new_cache(len(prompts) * rows, capacity)

@@ -92,7 +92,7 @@ class Lookup:
 def following(ids: np.ndarray, count: int, longest: int) -> list[int]:
     """`count` tokens as they followed the latest of the longest matches of the last tokens, up to `longest` of them.
 
-    Where they run into the end they go on from the match again: what repeats itself is guessed to do so further.
+    Where they reach the end, they begin at the match again: text that repeats itself mostly continues to.
     """
     last = len(ids) - 1
     ends = np.flatnonzero(ids[:last] == ids[last])
@@ -153,7 +153,7 @@ class Assistant:
         going: list[bool],
         guesses: list[Guess],
     ) -> tuple[list[int], np.ndarray]:
-        """Add a token to each guess that goes on -> a token for each row, and where the model was sure of it."""
+        """Add a token to each guess that continues -> a token for each row, and where the model was sure of it."""
         rows, config = self._rows, self._config
         new = [rows[i].new + len(guess.ids) for i, guess in zip(active, guesses, strict=True)]
         least, most = [rows.fewest[i] for i in active], [rows.limits[i] for i in active]

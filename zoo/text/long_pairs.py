@@ -25,7 +25,7 @@ class _Text(NamedTuple):
     fields: dict[str, list[Any]]
 
     def kept(self, count: int, side: str, type_id: int) -> tokenizers.Encoding:
-        """So many of its tokens as an encoding without anything cut off."""
+        """Its first or last `count` tokens, as an encoding with nothing cut off."""
         from tokenizers import Encoding
 
         fields = {name: _end(values, count, side) for name, values in self.fields.items()}
@@ -44,7 +44,7 @@ class LongPairs:
         self._last: tuple[Any, _Text] | None = None  # a query is read once for all of its documents
 
     def row(self, backend: tokenizers.Tokenizer, first: str, second: str) -> tokenizers.Encoding | None:
-        """The row that `backend`, which truncates, makes of a pair, but for what is cut off: of that one token is kept.
+        """The row that `backend`, which truncates, makes of a pair, with one token of what is cut off.
 
         None where the library may make it: it is not long, one of the two is whole in any case, or it is an error.
         """

@@ -97,7 +97,7 @@ def release(array: np.ndarray) -> None:
 
 @contextmanager
 def meanwhile(call: Callable[[], object], every: float) -> Iterator[None]:
-    """Call something again and again in a thread, with so many seconds between, and once more at the end."""
+    """A context in which a thread calls a function every few seconds, and once more at the end."""
     ends = threading.Event()
 
     def run() -> None:
@@ -116,7 +116,7 @@ def meanwhile(call: Callable[[], object], every: float) -> Iterator[None]:
 
 
 def releasing(array: np.ndarray) -> AbstractContextManager[None]:
-    """Meanwhile release the memory of a mapped array again and again, as another library reads it bit by bit."""
+    """A context that releases the memory of a mapped array every few seconds while another library reads it."""
     return meanwhile(partial(release, array), EVERY)
 
 

@@ -141,7 +141,7 @@ class Gate:
                     self._check(scope, path)
                     if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
                         limit = ENDPOINTS[path].limit if path in ENDPOINTS else MAX_JSON
-                        values = MAX_VALUES if limit == MAX_JSON else None  # of a file's fields none becomes a list
+                        values = MAX_VALUES if limit == MAX_JSON else None  # a file's fields become no lists
                         body = await held.enter_async_context(self.bodies.read(receive, limit, values))
                         receive = replayed(body, receive)
                 except (ApiError, RefusedError) as e:

@@ -25,7 +25,7 @@ KINDS = ("json", "regex", "choice")
 
 @contextlib.contextmanager
 def _panics_refused() -> Iterator[None]:
-    """A context in which a panic of llguidance, of which a thread would die, is an InputError."""
+    """A context that raises InputError for a panic of llguidance, which would end the thread."""
     try:
         yield
     except BaseException as e:

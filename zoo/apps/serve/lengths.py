@@ -19,7 +19,7 @@ _one_at_a_time = threading.Lock()
 
 
 def turn(characters: int) -> AbstractContextManager[Any]:
-    """The context in which a text becomes tokens: of long ones one at a time does."""
+    """A context for tokenizing a text of that many characters: long texts take turns."""
     return _one_at_a_time if characters > LONG else nullcontext()
 
 

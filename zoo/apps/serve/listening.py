@@ -48,7 +48,7 @@ class Ending:
         return self
 
     def after(self, seconds: float, reason: str) -> None:
-        """End the task in some seconds, instead of when it was said before."""
+        """End the task after some seconds, in place of the time that was set before."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(max(0.0, seconds), self.now, reason)
@@ -77,9 +77,9 @@ class Bodies:
 
     @contextlib.asynccontextmanager
     async def read(self, receive: Any, limit: int, values: int | None = None) -> AsyncIterator[bytes]:
-        """A request's body, held until its answer is sent.  RefusedError: it is too large or too slow.
+        """A request's body, whose memory counts until its answer is sent.  RefusedError: it is too large or too slow.
 
-        values: the most that it may have; the body is JSON then, and the memory of what it becomes is held too.
+        values: the most that it may have; the body is JSON then, and the memory of its parsed values counts too.
         """
         body, more, end = bytearray(), True, time.monotonic() + REQUEST_SECONDS
         size = came = 0
@@ -131,7 +131,7 @@ def replayed(body: bytes, receive: Any) -> Any:
 
 
 class _Lossy(io.FileIO):
-    """A file in which what cannot be written at once is left out."""
+    """A file that drops what it cannot write at once."""
 
     def write(self, data: Any) -> int:
         written = super().write(data)
@@ -139,7 +139,7 @@ class _Lossy(io.FileIO):
 
 
 def unblock_stderr() -> None:
-    """Lose what is written to stderr while it is a full pipe that nobody reads (on Linux); everybody would wait for it.
+    """Drop what is written to stderr while it is a full pipe (on Linux), for which all threads would wait.
 
     The panic of a library is written by the library, which holds the interpreter's lock meanwhile.
     """

@@ -74,7 +74,7 @@ class Models:
             raise InputError("no model to serve: expected a name, or --tables")
 
     def load(self) -> None:
-        """Load those that are not; an error is logged, and is the answer to requests for that model."""
+        """Load the models that are not loaded yet; an error is logged, and is the answer to requests for that model."""
         for one in self.all.values():
             if one.task is not None:
                 continue

@@ -110,7 +110,7 @@ def deploy(
 
 
 def _said(serve: Any) -> str:
-    """Why a replica could not be started, by the errors of zoo in Ray's report."""
+    """The reasons why no replica could be started: zoo's errors in Ray's report."""
     found = [one.message for app in serve.status().applications.values() for one in app.deployments.values()]
     lines = [line for message in found for line in message.splitlines() if "zoo.errors." in line]
     return lines[-1].rpartition("zoo.errors.")[2] if lines else " ".join(found)

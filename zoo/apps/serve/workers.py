@@ -26,7 +26,7 @@ from .lengths import limited
 WAIT, LONGEST_WAIT = 0.003, 0.01  # seconds since the last text and the first, in which further ones may join a batch
 TOGETHER = 0.1  # seconds for which answers may wait for others: each delivery takes a core from what computes
 BATCHES = 8  # of a task's size are computed together, which sorts them by length
-CHARACTERS = 4  # for each of their tokens become tokens at once
+CHARACTERS = 4  # per token of these batches are tokenized at once
 HELD = 0.01  # seconds for which tokens of a stream may wait for the next ones: each delivery wakes the event loop
 
 
@@ -185,7 +185,7 @@ class TextWorker(Worker):
         room, first, last = BATCHES * self.task.batch_tokens, 0.0, 0.0
         while room > 0:
             with self.ready:
-                # They come together where their clients got their answers together; one alone need not wait.
+                # Clients that were answered together ask again together; one alone need not wait.
                 end = min(first + LONGEST_WAIT, last + WAIT) if len(some) < self._usual else 0.0
                 wait = None if not some else max(0.0, end - time.monotonic())
                 self.ready.wait_for(lambda: self.queue or self.stopping, wait)

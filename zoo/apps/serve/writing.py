@@ -19,7 +19,7 @@ from .requests import ChatRequest, CompletionRequest, Writing
 from .tools import ToolCalls, as_templates_expect, names_of
 from .workers import Choice, Piece, Pieces
 
-Chunks = AsyncGenerator[list[dict[str, Any]]]  # of a stream, those at once that are there at once
+Chunks = AsyncGenerator[list[dict[str, Any]]]  # of a stream; chunks that are ready together come together
 
 
 class Writer:

@@ -78,7 +78,7 @@ def _address(x: Any) -> int:
 class GraphDecoder:
     """A decoder whose steps of one token are captured: one graph for a number of rows and a capacity, at any position.
 
-    Rows that leave the batch go on as padding.  What moves rows to other memory goes on without a graph.
+    Rows that leave the batch stay as padding.  A batch whose rows are moved to other memory continues without a graph.
     """
 
     def __init__(self, model: Any, runner: GraphRunner):

@@ -35,7 +35,7 @@ FLUSHES = _c is not None
 
 @contextmanager
 def flushing() -> Iterator[None]:
-    """Numbers below 1.2e-38 are zeros in this thread, where `FLUSHES`."""
+    """A context in which numbers below 1.2e-38 are zeros in this thread, where the system allows it."""
     if _c is None:
         yield
         return

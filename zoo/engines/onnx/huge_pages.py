@@ -26,7 +26,7 @@ Region = tuple[int, int]  # its first byte, and the one after its last
 
 
 def asked() -> AbstractContextManager[None]:
-    """Meanwhile ask for huge pages for new memory of this process, and move what was written before the asking too.
+    """A context in which new memory of this process gets huge pages, also what was written before they were asked for.
 
     Moving all of it afterwards would take a second, in which prompts wait.  Beside the packing, which keeps one
     processor busy, a free second one does it meanwhile.

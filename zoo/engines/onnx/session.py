@@ -92,7 +92,7 @@ def _short(provider: str) -> str:
 
 
 class Place(NamedTuple):
-    """Where a constant's numbers are in a file."""
+    """The place of a constant's numbers in a file."""
 
     dtype: str
     shape: Sequence[int]
@@ -117,8 +117,8 @@ class Session:
     again.  So the first runs use the weights as they are in their mapped file.  Once they took as long as that, their
     session ends, so that the file leaves memory, and the next run begins with one that packs.
 
-    A file that zoo maps leaves memory while it is packed.  (Behind ONNX Runtime's own mappings nobody may do that: it
-    ends them as it packs, and then their places hold other memory.)
+    A file that zoo maps leaves memory while it is packed.  (That is not done to ONNX Runtime's own mappings: it
+    ends them as it packs, and then other memory is at their addresses.)
     """
 
     def __init__(

@@ -38,7 +38,7 @@ class DetrSegmentationOutput(NamedTuple):
 
 
 class AttentionMap(Module):
-    """Where each query looks: the weights of an attention that share one softmax over all heads."""
+    """The places that each query attends to: an attention's weights, with one softmax over all heads."""
 
     def __init__(self, w: Weights, cfg: DetrConfig):
         D = cfg.d_model

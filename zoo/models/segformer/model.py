@@ -66,7 +66,7 @@ class Patches(Module):
 
 
 class Attention(Module):
-    """Every place asks; what answers are squares of places, `sr_ratios` of them along a side."""
+    """Attention whose queries are all places, and whose keys are squares of `sr_ratios` places along a side."""
 
     def __init__(self, w: Weights, cfg: SegformerConfig, i: int):
         D, ratio, inner = cfg.hidden_sizes[i], cfg.sr_ratios[i], w / "self"

@@ -47,7 +47,7 @@ IN, _WEIGHT, OUT = (
 
 
 def tile(kernels: int) -> int:
-    """m for a weight of so many kernels."""
+    """The size m of a tile, by the number of a weight's kernels."""
     return 2 if kernels >= WIDE else 4
 
 

@@ -142,7 +142,7 @@ class GraphBuilder:
         return names[0] if outputs == 1 else names
 
     def choose(self, condition: str, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-        """What `then` makes where a bool is True when the graph runs, else what `otherwise` makes.
+        """The result of `then` where a bool is True when the graph runs, else that of `otherwise`.
 
         Only for graphs that stay in the cache: an export with branches would be refused.
         """
@@ -153,7 +153,7 @@ class GraphBuilder:
         return type(y)(self, name, y.shape, y.dtype)
 
     def _branch(self, make: Callable[[], Any]) -> tuple[Branch, Any]:
-        """A branch with what is made meanwhile, which nothing outside of it may use again."""
+        """A branch with the nodes that `make` adds, which nothing outside of it may use, and its result."""
         outside = self.nodes, self.memo, self._lengths
         self.nodes, self.memo, self._lengths = [], dict(self.memo), dict(self._lengths)
         try:
