@@ -81,8 +81,6 @@ class LoadOptions(ModelOptions, total=False):
 
 NAMES = tuple(field.name for field in fields(Options))
 # The names that functions take which do less than `zoo.load`; other options are errors there.
-HUB = ("revision", "local_files_only", "cache_dir", "token")
-FIND = (*HUB, "lock")
+FIND, MODEL = (tuple(options.__annotations__) for options in (FindOptions, ModelOptions))
 PLACE = ("device", "dtype", "weights", "trainable", "new_head", "seed")
-MODEL = tuple(name for name in NAMES if name != "graphs")
 DEFAULTS = Options()
