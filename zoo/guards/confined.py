@@ -61,7 +61,11 @@ class StoppedError(Exception):
 
 
 class FailedError(Exception):
-    """The function raised an exception."""
+    """The function raised an exception.  kind: the name of its class.  why: its message."""
+
+    def __init__(self, text: str):
+        super().__init__(text)
+        self.kind, _, self.why = text.partition(": ")
 
 
 class Confined:

@@ -109,10 +109,11 @@ def _decoded(file: IO[bytes], name: str, rate: int) -> Iterator[np.ndarray]:
                 raise InputError(f"{name}: the sound has samples that are infinite or not a number")
             yield samples
     except FailedError as e:
-        kind, _, why = str(e).partition(": ")
-        if kind == "LookupError":
+        if e.kind == "LookupError":
             raise InputError(f"{name} has no sound in it, expected a file such as .wav, .mp3, .flac or .m4a") from None
-        raise InputError(f"{name} cannot be read as a sound (.wav, .mp3, .flac, .ogg, .m4a and so on): {why}") from None
+        raise InputError(
+            f"{name} cannot be read as a sound (.wav, .mp3, .flac, .ogg, .m4a and so on): {e.why}"
+        ) from None
     except StoppedError as e:
         raise InputError(f"{name}: damaged or hostile: FFmpeg is stopped, since {e}") from None
     finally:
