@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
+import itertools
 import re
 import subprocess
 import sys
@@ -195,6 +196,34 @@ def test_importing_a_model_reaches_few_files():
     script = "import sys, zoo.models.bert\nprint(sum(n.partition('.')[0] == 'zoo' for n in sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert int(done.stdout) <= 40
+
+
+def test_a_load_finds_looks_builds_and_wraps(minilm):
+    """The rooms, in order, whose functions are given the name, or the checkpoint that it has become."""
+    import zoo
+    from zoo.checkpoint.files import Checkpoint
+    from zoo.checkpoint.names import Name
+    from zoo.checkpoint.task import CheckpointTask
+
+    given_name, rooms = str(minilm), []
+
+    def called(frame, event, _):
+        code, place = frame.f_code, frame.f_globals.get("__name__")
+        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        given = [frame.f_locals.get(one) for one in arguments] if event == "call" and place in NAMES else []
+        if any(one is given_name or isinstance(one, Name | Checkpoint | CheckpointTask) for one in given):
+            rooms.append(room(place))
+
+    sys.setprofile(called)
+    try:
+        zoo.load(given_name)
+    finally:
+        sys.setprofile(None)
+    assert [place for place, _ in itertools.groupby(rooms)] == [
+        *("zoo", "tasks", "hub", "checkpoint"),  # finds the files, and looks at their config, modules and task
+        *("tasks", "loading", "pretrained", "checkpoint"),  # builds the model
+        "tasks",  # and wraps it
+    ]
 
 
 def test_programs_around_the_package_import_what_there_is():

@@ -9,6 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 
 import zoo
+import zoo.lock
 from zoo.apps.cli import main
 from zoo.errors import CheckpointError, LockError, NotFoundError, UnsupportedError, ZooError
 

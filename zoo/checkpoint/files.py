@@ -173,11 +173,11 @@ def local_checkpoint(name: Name, weights: bool = True, adapters: bool = False) -
         raise HubError(
             f"{given!r} is a file: pass the folder that holds it and its config.json, {os.path.dirname(path)!r}"
         )
-    contents = CheckpointFolder(path)
-    if adapters and contents.has(ADAPTER_FILES[0]) and not contents.has("config.json"):
-        files = tuple(name for name in ADAPTER_FILES if contents.has(name))
-        return Checkpoint(given, contents.path, None, files, (), contents)
-    return in_folder(given, Path(path), None, weights)
+    folder = Path(path)
+    if adapters and (folder / ADAPTER_FILES[0]).exists() and not (folder / "config.json").exists():
+        contents = CheckpointFolder(folder)
+        return Checkpoint(given, folder, None, tuple(filter(contents.has, ADAPTER_FILES)), (), contents)
+    return in_folder(given, folder, None, weights)
 
 
 def in_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpoint:
@@ -199,8 +199,11 @@ def in_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpo
         raise HubError(f"cannot read {folder / file}: {error}") from error
 
 
-def in_folder(name: str, folder: Path, revision: str | None, weights: bool) -> Checkpoint:
-    """The checkpoint in a folder; NotFoundError if a file that it needs is missing."""
+def in_folder(name: str, folder: Path, revision: str | None, weights: bool, index: Index | None = None) -> Checkpoint:
+    """The checkpoint in a folder; NotFoundError if a file that it needs is missing.
+
+    index: the content of the weights' index, if it was read.
+    """
     try:
         small = beside_weights(folder)
         nested = nested_transformer(small)
@@ -211,7 +214,7 @@ def in_folder(name: str, folder: Path, revision: str | None, weights: bool) -> C
             raise NotFoundError(f"{folder} has no config.json{instead or nearest('config.json', names)}")
         for file in small:
             checkpoint_file(folder, file)
-        paths, index = weight_files(folder / nested if nested else folder) if weights else ([], None)
+        paths, index = weight_files(folder / nested if nested else folder, index) if weights else ([], None)
     except OSError as error:
         raise HubError(f"cannot read the folder {folder}: {error}") from error
     files = [*small, *(path.relative_to(folder).as_posix() for path in paths)]

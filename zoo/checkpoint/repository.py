@@ -121,15 +121,17 @@ def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
         raise NotFoundError(f"{request} has {error}") from error
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(fetch, beside_weights_among(listed)))
+    index = None
     if chosen is not None:
         path = fetch(start + chosen)
-        shards = [start + shard for shard in read_index(path)] if is_index(chosen) else ()
+        index = read_index(path) if is_index(chosen) else None
+        shards = [start + shard for shard in index or ()]
         for shard in shards:
             if shard not in listed:
                 raise NotFoundError(f"{request} has no {shard}, which {chosen} names{nearest(shard, listed)}")
         for shard in shards:
             fetch(shard)
-    return in_folder(request.repo, folder, commit, request.weights)
+    return in_folder(request.repo, folder, commit, request.weights, index)
 
 
 def _without(path: Path, name: str) -> Path:

@@ -50,14 +50,18 @@ def choose_weight_file(names: Collection[str]) -> str:
     raise NotFoundError(f"no weights that zoo can load: found {found}, expected {' or '.join(WEIGHT_FILES)}")
 
 
-def weight_files(folder: Path) -> tuple[list[Path], Index | None]:
-    """The weight file in a folder, or an index and its shards, with its content; NotFoundError for one missing."""
+def weight_files(folder: Path, index: Index | None = None) -> tuple[list[Path], Index | None]:
+    """The weight file in a folder, or an index and its shards, with its content; NotFoundError for one missing.
+
+    index: the content of the index, if it was read.
+    """
     names = os.listdir(folder)
     try:
         paths = [checkpoint_file(folder, choose_weight_file(names))]
     except NotFoundError as error:
         raise NotFoundError(f"{folder} has {error}") from error
-    index = read_index(paths[0]) if is_index(paths[0].name) else None
+    if index is None and is_index(paths[0].name):
+        index = read_index(paths[0])
     paths += [checkpoint_file(folder, shard) for shard in index or ()]
     for path in paths:
         if not path.is_file():
