@@ -183,3 +183,18 @@ def test_without_ink_nothing_moves():
     table = grid(intervals(Y), intervals(X))
     assert fitted_cell_boxes(page(()), table) == [cell.box for cell in table.cells]
     assert fitted_cell_boxes(page(()), Table((), (), (), (0.0, 0.0, 0.0, 0.0))) == []
+
+
+def test_a_rule_between_columns_stops_at_cells_over_all_of_them():
+    over = [(r, 0, 1, 3) for r in (0, 2)]
+    table = grid(intervals(Y), intervals(X), over)
+    texts = {(r, 0): (24, Y[r] + 9, 200, Y[r] + 21) for r in (0, 2)}
+    texts |= {(r, c): (X[c] + 2, Y[r] + 9, X[c + 1] - 2, Y[r] + 21) for r in (1, 3) for c in range(3)}
+    image = page(texts.values())
+    for r in (1, 3):
+        for x in X[1:-1]:
+            image[Y[r] : Y[r + 1], x : x + 2] = 0
+    found = fitted_cell_boxes(image, table)
+    assert_whole(found, table, {k: v for k, v in texts.items() if k[0] in (1, 3)})
+    for x in X[1:-1]:  # the rule itself is in no cell of one column
+        assert all(not box[0] <= x < box[2] for box, cell in zip(found, table.cells, strict=True) if cell.row in (1, 3))

@@ -236,3 +236,30 @@ def test_a_rule_at_the_edge_of_a_wider_cell_hides_no_text() -> None:
     [(place, _)] = cell_lines(image, [(0.0, 0.0, 60.0, 20.0)])
     assert place[0] >= 20
     assert place[1] >= 3
+
+
+def test_the_blurred_edge_of_a_rule_is_no_ink() -> None:
+    image = np.full((20, 90, 3), 255, np.uint8)
+    image[0] = 218
+    image[2:12, 28:30] = 200
+    [(place, _)] = cell_lines(image, [(0.0, 0.0, 90.0, 20.0)])
+    assert place[0] >= 20
+    assert place[2] <= 40
+
+
+def test_a_line_that_touches_its_cell_gets_a_margin_of_paper() -> None:
+    image = np.full((10, 60, 3), 255, np.uint8)
+    image[0:8, 20:30:3] = 0
+    [(place, line)] = cell_lines(image, [(0.0, 0.0, 60.0, 10.0)])
+    assert line.shape[0] == 12  # a quarter of its height above and below
+    assert (line[:2] == 255).all()
+    assert place[1] == 0
+
+
+def test_dashes_of_several_rows_in_one_cell_are_lines_each() -> None:
+    image = np.full((80, 40, 3), 255, np.uint8)
+    for y in (10, 40, 70):
+        image[y : y + 2, 15:22] = 0
+    assert len(cell_lines(image, [(0.0, 0.0, 40.0, 80.0)])) == 3
+    image[43:45, 15:22] = 0  # two strokes that are near are "="
+    assert len(cell_lines(image, [(0.0, 0.0, 40.0, 80.0)])) == 3

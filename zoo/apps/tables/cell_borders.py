@@ -18,6 +18,7 @@ from .table import Table
 
 INK = 40  # grey levels (of 255) from the background: print differs by 100 or more, noise of scans and JPEG by some 20
 MIN_RULE = 0.7  # of a table's width or height: a line of pixels with so much ink is a rule, where a border belongs
+MIN_PARTED = 0.3  # of a table's height: the least that cells of one column leave for a rule between columns
 MIN_DOTTED_RULE = 0.4  # of the width: so much ink makes a rule of dots, if there is hardly any ink beside it
 MAX_BESIDE_RULE = 0.1  # of the width: the ink beside a rule of dots; lines of letters have more
 NEAR_RULE = 2  # pixels between a border and the rule that it belongs to
@@ -38,17 +39,18 @@ def fitted_cell_boxes(image: np.ndarray, table: Table) -> list[Box]:
     reach = float(np.median([end - start for start, end in rows])) / 2
     Y, X = _borders(rows, reach, image.shape[0]), _borders(columns, 2 * reach, image.shape[1])
     ink = _ink(image, Y, X, table.box)
-    over_rows, over_columns = ink.copy(), ink.copy()
+    over_rows, over_columns, spanned = ink.copy(), ink.copy(), np.zeros_like(ink)
     for cell in table.cells:
         below, right = cell.row + cell.row_span, cell.column + cell.column_span
         place = slice(Y[cell.row], Y[below]), slice(X[cell.column], X[right])
         if cell.row_span > 1:
             over_rows[place] = False
         if cell.column_span > 1:
-            over_columns[place] = False
+            over_columns[place], spanned[place] = False, True
     over_columns[_rules(ink.mean(1), dotted=False)] = False  # rules across reach to a table's sides
     high = round(4 * reach) if len(rows) == 1 else 1  # in one line of text strokes of letters are as high as the ink
-    Y, X = _moved(Y, rows, over_rows, 1, 0), _moved(X, columns, over_columns, 0, round(LETTER_GAP * reach), high)
+    Y = _moved(Y, rows, over_rows, 1, 0)
+    X = _moved(X, columns, over_columns, 0, round(LETTER_GAP * reach), high, spanned)
     own = _own_borders(table, ink, X, Y, columns, round(WORD_GAP * reach))
     boxes = []
     for c in table.cells:
@@ -117,14 +119,19 @@ def _moved(
     axis: int,
     away: int,
     long: int = 1,
+    spanned: np.ndarray | None = None,
 ) -> list[tuple[float, float]]:
     """Each border (begin, end) where the least ink crosses it or is nearer than `away`, by preference on a rule.
 
     A border begins and ends at the two edges of its rule; without a rule both are the same.  Rules are as long as
-    most of the ink, and of `long`."""
+    most of the ink, and of `long`, but for the cells over several columns, which are `spanned`."""
     crossing = np.append(np.count_nonzero(ink, axis), 0)  # no ink at the edge of the picture
     inked = np.flatnonzero(ink.any(1 - axis))
-    rule = _rules(crossing / max(long, inked[-1] + 1 - inked[0] if len(inked) else 1), dotted=axis == 1)
+    extent = slice(inked[0], inked[-1] + 1) if len(inked) else slice(0, 1)
+    length = np.full(len(crossing), max(long, extent.stop - extent.start))
+    if spanned is not None and len(inked):
+        length[:-1] = np.maximum(np.maximum(long, MIN_PARTED * length[:-1]), length[:-1] - spanned[extent].sum(0))
+    rule = _rules(crossing / length, dotted=axis == 1)
     crossing[rule] = 0
     blurred = sliding_window_view(np.pad(rule, NEAR_RULE), 2 * NEAR_RULE + 1).max(1)  # rules with their blurred edges
     inner = _inner(np.flatnonzero((crossing > 0) & ~blurred), intervals)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ...errors import InputError
 from ...images.boxes import Box, check_fraction
-from ...images.lines import split_lines
+from ...images.lines import MARGIN, split_lines
 from .cell_borders import INK, fitted_cell_boxes
 from .glyphs import corrected
 from .table import Table, Word
@@ -27,6 +28,7 @@ LineReader = Callable[[list[np.ndarray]], Sequence[Any]]
 SPECKS, FAINT = 3, 240  # pixels of ink, and grey levels in all by which they differ from paper: less is dirt
 CLEAN_SPECKS, CLEAN_FAINT = 2, 80  # the same where paper is of one colour, as in a picture that no scanner made
 FULL_RULE = 0.9  # of a cell's width or height: a line of pixels with so much ink is a rule
+BLURRED = 10  # grey levels from paper, over a whole first or last line of pixels: the edge of a rule beside the cell
 EDGE_RULE, EDGE = 0.5, 2  # the same of the first and the last pixels, where rules end that are not as wide as the cell
 MIN_LINE_HEIGHT = 6  # pixels: what is lower is a part of a line, such as an accent, or a rule of dots
 RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # of the cell's width, and times its own height: as wide and flat no text is
@@ -114,20 +116,30 @@ def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
     paper = np.median(cell, (0, 1))
     contrast = np.abs(cell.mean(-1) - paper.mean())  # (h, w)
     specks, faint = (CLEAN_SPECKS, CLEAN_FAINT) if np.percentile(contrast, 75) < 1 else (SPECKS, FAINT)
+    blurred = (contrast > BLURRED).mean(1)
     contrast[contrast <= INK] = 0
     shares = (contrast > 0).mean(1)
     rows, columns = shares >= FULL_RULE, (contrast > 0).mean(0) >= FULL_RULE
     for edge in (slice(0, EDGE), slice(-EDGE, None)):
-        rows[edge] |= shares[edge] >= EDGE_RULE
+        rows[edge] |= (shares[edge] >= EDGE_RULE) | (blurred[edge] >= FULL_RULE)
     inner = contrast[~rows][:, ~columns]
     if np.count_nonzero(inner) < specks or inner.sum() < faint:
         return
     if rows.any() or columns.any():
         cell = cell.copy()
         cell[rows] = cell[:, columns] = paper
-    for x0, y0, x1, y1 in _joined([line for line in split_lines(cell) if not _is_rule(line, right - left)]):
-        place = float(left + x0), float(top + y0), float(left + x1), float(top + y1)
-        yield place, np.ascontiguousarray(cell[y0:y1, x0:x1])
+    around = math.ceil(MARGIN * len(cell))  # a line that touches its cell's border gets its margin of paper too
+    wider = np.empty((len(cell) + 2 * around, right - left + 2 * around, 3), np.uint8)
+    wider[:] = paper
+    wider[around:-around, around:-around] = cell
+    for x0, y0, x1, y1 in _joined([line for line in split_lines(wider) if not _is_rule(line, right - left)]):
+        place = (
+            float(max(left, left + x0 - around)),
+            float(max(top, top + y0 - around)),
+            float(min(right, left + x1 - around)),
+            float(min(bottom, top + y1 - around)),
+        )
+        yield place, np.ascontiguousarray(wider[y0:y1, x0:x1])
 
 
 def _is_rule(line: tuple[int, int, int, int], wide: int) -> bool:
@@ -137,16 +149,19 @@ def _is_rule(line: tuple[int, int, int, int], wide: int) -> bool:
 
 
 def _joined(lines: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
-    """Lines, with low ones joined to their nearest neighbour: the two strokes of a lone "=" are one line."""
-    while len(lines) > 1:
-        low = min(range(len(lines)), key=lambda i: lines[i][3] - lines[i][1])
-        if lines[low][3] - lines[low][1] >= MIN_LINE_HEIGHT:
-            break
-        near = [i for i in (low - 1, low) if 0 <= i < len(lines) - 1]
-        i = min(near, key=lambda i: lines[i + 1][1] - lines[i][3])
+    """Lines, with low ones joined to a neighbour that is near: the two strokes of a lone "=" are one line."""
+    while True:
+        low = [line[3] - line[1] < MIN_LINE_HEIGHT for line in lines]
+        gaps = [
+            (after[1] - before[3], i)
+            for i, (before, after) in enumerate(pairwise(lines))
+            if (low[i] or low[i + 1]) and after[1] - before[3] < MIN_LINE_HEIGHT
+        ]
+        if not gaps:
+            return lines
+        _, i = min(gaps)
         (a0, b0, a1, b1), (c0, d0, c1, d1) = lines[i : i + 2]
         lines[i : i + 2] = [(min(a0, c0), min(b0, d0), max(a1, c1), max(b1, d1))]
-    return lines
 
 
 def _reading(one: Any) -> tuple[str, float]:
