@@ -167,12 +167,20 @@ def printed(rng: random.Random, most: int = 40) -> Line:
         _flag(ImageDraw.Draw(whole), rng, (margin, above + 0.1 * high, left - 0.4 * high, above + 1.1 * high))
     paper, ink = colours(rng) if not tiny or rng.random() < 0.4 else ((255,) * 3, (rng.choice([0, 0, 30, 70]),) * 3)
     image = _reduced(whole, finer, rng, paper, ink)
+    if rng.random() < 0.08:  # as a cell's border does that lies too near
+        cut, first, last = rng.uniform(0, 0.2) * cover.height, 0, image.height
+        if rng.random() < 0.7:
+            first = round((above + cut) / finer)
+        else:
+            last = round(last - (margin + cut) / finer)
+        image = image.crop((0, first, image.width, max(last, first + 3)))
     width = min(WIDTH, max(4, round(image.width * HEIGHT / image.height)))
+    at = (at + left) * np.float32(width / wide)
     image = degrade(image, rng) if rng.random() < (0.3 if tiny else 0.5) else image
     if rng.random() < 0.05:
         image = image.point([255 - v for v in range(256)] * 3)
     picture = image.resize((width, HEIGHT), Image.Resampling.BILINEAR).convert("L")
-    return Line(np.asarray(picture), phrases.plain(string), (at + left) * np.float32(width / wide))
+    return Line(np.asarray(picture), phrases.plain(string), at)
 
 
 def _other_face(cover: Image.Image, at: np.ndarray, rng: random.Random, bold: bool) -> tuple[Image.Image, np.ndarray]:

@@ -294,19 +294,77 @@ def written(rng: random.Random) -> str:
     return rng.choice(forms)
 
 
+# Templates, with "^", "_" and "|" before a raised part, before a lowered one and after both; "~" is a space.
+NOTATIONS = {
+    "compound": """{greek}-{w} {greek}-{L}{w} {W}[{ring}]{a} {W}[{ring}]{a} {n}-{a} {W}-{greek} {N}-{W} ({N})-{a}
+        {a}~({greek}) {greek}-{a}~{W} {a}-{n},{m}-{w} {n}-{W} {n}′-{a} {a}[{n},{m}-{ring}]{W} {n},{m},{n}-{a}""",
+    "stage": """{stage}~{roman} {stage}~{roman}{B} {roman}{B} {roman}/{roman}{B} {roman}–IV {stage}~{small} {roman}{b}
+        {stage}~{d}/{d} {stage}~I/II/{roman} {stage}~{B} {d}/{d} T{d}N{d}M0 {roman}.~{W}""",
+    "species": """{L}.~{a} {L}.~{a} {W}~{a}~L. {L}.~{a}~{w} {a}~{L} {L}.~{a}~({n}) ({L}.~{a}) {W}~({L}.~{a})
+        {L}.{B}.~{W}""",
+    "quotation": """“{text}” “{text}” “{text}.” “{text} {text}.” {text}” ’{text}’ {text}’ ,,{text}“ «{text}»
+        {text},”~{W} “{text},” "{text}" “{text}”~[{n}] {text}?” {text}.”~[{n}:~{m}] {text}…”""",
+    "note": """{value}^{group}| {value}^{group}| {value}^{group}| {value}{group} {value}^{sign}|""",
+    "variable": """{greek}_{n}| {L}_{n}| {L}_1|{B}_2| {greek}^2| {greek}~=~{value} {L}_T| {greek}~({unit}) Δ{L}_{B}|
+        {greek}_{w}|~({unit}) {L}{L}{L}~({rate}) {W}~({rate})""",
+    "mark": """{mark} {mark} {mark} {mark} {mark}{mark} {value}{mark} {mark}~{value} {W}~{mark} {mark}~{W}""",
+}
+_SHARES = {"compound": 18, "stage": 18, "species": 12, "quotation": 14, "note": 14, "variable": 10, "mark": 7}
+
+
+def scientific(rng: random.Random) -> str:
+    """Return a name as chemistry, biology and medicine write them, a quotation, or a mark of a group or a tick."""
+    k = rng.random()
+    if k < 0.12:
+        bases = "".join(rng.choices("ACGT", k=rng.randint(6, 26)))
+        return rng.choice([bases, f"5′-{bases}-3′", f"5'-{bases}-3'", f"5’-{bases}", f"{bases}-3′", bases[:10]])
+    if k < 0.24:  # C10H16O, with figures of two places
+        gap, atoms = " " if rng.random() < 0.15 else "", rng.choice(["CH", "CHO", "CHN", "CHNO", "CHO", "CHOS"])
+        counts = [rng.randint(1, 32) for _ in atoms]
+        return gap.join(f"{a}{LOWERED}{n}{END}" if n > 1 else a for a, n in zip(atoms, counts, strict=True))
+    (kind,) = rng.choices([*_SHARES], [*_SHARES.values()])
+    roman, w = _pick(rng, "I II III IV V VI VII IX X"), word(rng)
+    parts = {
+        "greek": _pick(rng, "α β γ δ ε η θ κ λ µ π ρ σ τ φ χ ω Γ Δ Σ Φ Ω"),
+        "roman": roman,
+        "small": roman.lower(),
+        "w": w.lower(),
+        "W": w,
+        "a": rng.choice(listed("medical")),
+        "L": rng.choice(string.ascii_uppercase),
+        "N": rng.choice("NODLRSZE"),
+        "B": rng.choice("ABC"),
+        "b": rng.choice("abc"),
+        "n": rng.randint(1, 12),
+        "m": rng.randint(2, 20),
+        "d": rng.randint(0, 5),
+        "ring": ",".join(rng.sample("abcdefghijkl", rng.randint(1, 2))),
+        "stage": _pick(rng, "Stage Grade Class Type Phase Group Level Arm Cohort NYHA ASA Child-Pugh"),
+        "text": phrase(rng),
+        "value": statistic(rng) if kind == "note" else _decimal(rng),
+        "group": _pick(rng, "a b c d e f ab bc cd bcd abc * **"),
+        "sign": _pick(rng, "*** # ## ### § † ‡ a,b ✓ ↑ ↓"),
+        "unit": _pick(rng, UNITS),
+        "rate": _pick(rng, "U/l g/l mg/l mmol/l µg/l IU/l g/dl ml/min/l l/min U/L g/l/h"),
+        "mark": rng.choice("✓✓✗●○■▲↑↓←→×−–—"),
+    }
+    template = _pick(rng, NOTATIONS[kind]).translate(str.maketrans("~^_|", f" {RAISED}{LOWERED}{END}"))
+    return template.format(**parts)
+
+
 def line(rng: random.Random, most: int = 40) -> str:
     """Return a line of at most `most` characters of a real table's kind, with marks around raised and lowered parts."""
     k = rng.random()
-    if k < 0.31:
-        made = marked(rng) if k < 0.17 else short(rng) if k < 0.27 else written(rng)
+    if k < 0.45:
+        made = (scientific if k < 0.16 else marked if k < 0.32 else short if k < 0.41 else written)(rng)
         return made if len(plain(made)) <= most else line(rng, most)
-    if k < 0.5:
+    if k < 0.6:
         s = statistic(rng)
-    elif k < 0.72:
+    elif k < 0.78:
         s = label(rng)
-    elif k < 0.81:
+    elif k < 0.84:
         s = reference(rng)
-    elif k < 0.9:
+    elif k < 0.92:
         s = " ".join(phrase(rng) for _ in range(3))
     else:
         s = text.line(rng, most)

@@ -28,6 +28,7 @@ SLICE = 4  # pixels
 SHORT = 16  # characters: most cells of tables in small print have no more
 BY_CHARACTER = re.compile(r"(embed_tokens|output_projection|frames)\.(weight|bias)$")  # weights with a row for each
 _LIKE = dict(zip("−—‰†‡≤≥≈¥¢«»¿¡·→∞αβγδλσχΔΩđĐ", "––%++<>~Yc“”?!.-oaßydAoxAOdD", strict=True))
+_LIKE |= dict(zip(text.SCIENTIFIC, "enOknptowTEO’”||-Vx•o•A", strict=True))
 
 
 def build(width: int, layers: int, decoder_layers: int, feed_forward: int, channels: int = 1) -> Any:

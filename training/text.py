@@ -14,7 +14,9 @@ ACCENTED = "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑÒÓÔÕÖØÙÚÛÜÝÞßàáâ
 PUNCTUATION = ".,:;!?'\"()[]/\\-–+*=<>%$€£#&@_|{}^~°±×§©®™µ½²³’“”…•"
 # Added later, so that what was trained before keeps its numbers.
 ADDED = "−—‰†‡≤≥≈¥¢«»¿¡·→∞αβγδλσχΔΩĂăȘșȚțŤťĎďŇňĽľĀāĒēĪīŪūĶķĻļŅņĢģĖėĮįŲųĐđ"
-CHARACTERS = " " + string.ascii_letters + string.digits + PUNCTUATION + ACCENTED + ADDED
+FIRST = " " + string.ascii_letters + string.digits + PUNCTUATION + ACCENTED + ADDED
+SCIENTIFIC = "εηθκπρτφωΓΣΦ′″↑↓←✓✗●○■▲"  # Greek letters, primes, arrows, ticks and the marks of groups
+CHARACTERS = FIRST + SCIENTIFIC
 
 RAISED, LOWERED, END = "\x01", "\x02", "\x03"  # around a part of a text that is set smaller, above or below
 
@@ -156,7 +158,7 @@ def words(rng: random.Random, least: int = 1, most: int = 4) -> str:
 
 def noise(rng: random.Random) -> str:
     """Characters in no order: each has to be known by its shape."""
-    return "".join(rng.choice(CHARACTERS) for _ in range(rng.randint(1, 14)))
+    return "".join(rng.choice(FIRST) for _ in range(rng.randint(1, 14)))
 
 
 KINDS = {f.__name__: f for f in (words, number, money, percent, date, code, measure)}
