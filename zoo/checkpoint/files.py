@@ -174,10 +174,10 @@ def local_checkpoint(name: Name, weights: bool = True, adapters: bool = False) -
             f"{given!r} is a file: pass the folder that holds it and its config.json, {os.path.dirname(path)!r}"
         )
     folder = Path(path)
-    if adapters and (folder / ADAPTER_FILES[0]).exists() and not (folder / "config.json").exists():
-        contents = CheckpointFolder(folder)
-        return Checkpoint(given, folder, None, tuple(filter(contents.has, ADAPTER_FILES)), (), contents)
-    return in_folder(given, folder, None, weights)
+    if not adapters or not (folder / ADAPTER_FILES[0]).exists() or (folder / "config.json").exists():
+        return in_folder(given, folder, None, weights)
+    contents = CheckpointFolder(folder)
+    return Checkpoint(given, folder, None, tuple(filter(contents.has, ADAPTER_FILES)), (), contents)
 
 
 def in_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpoint:

@@ -41,8 +41,8 @@ BATCH_TOKENS_TORCH = 16384
 BATCHES_WORTH, FEW = 32, 256
 # Texts that are tokenized at once, and their characters: it bounds memory, and is enough to sort by length.
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 19
-# A token has at most 64 characters, but for spaces and words that a tokenizer does not know; and the fewest characters
-# that are too many for a model.
+# The most characters of a token, but for spaces and words that a tokenizer does not know; and of the shortest text that
+# may have too many tokens.
 OF_A_TOKEN, FEWEST = 64, 1 << 16
 # Tables are often padded by a few percent; if no token reaches a larger part, the vocabulary is cut short.
 MAX_UNREACHED = 0.1
@@ -60,6 +60,7 @@ class Task:
     name: ClassVar[str]
     inputs: ClassVar[tuple[str, ...]] = ("texts", "pairs", "images")  # arguments that may be lists of inputs
     tokenizer: Any = None  # of a task that reads or writes texts
+    options: Options | None = None  # that it was loaded with, from its checkpoint
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
@@ -78,7 +79,9 @@ class Task:
         from ..loading import model_of
 
         parts = cls.parts_of(checkpoint)  # their errors come before the weights are read
-        return cls(model_of(checkpoint, options, head=head), checkpoint=checkpoint, **parts)
+        task = cls(model_of(checkpoint, options, head=head), checkpoint=checkpoint, **parts)
+        task.options = options
+        return task
 
     @classmethod
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -140,7 +143,6 @@ class TextTask(Task):
 
     base_model: TextBody
     tokenizer: Tokenizer
-    options: Options | None = None  # that it was loaded with, from its checkpoint
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, checkpoint)
@@ -150,12 +152,6 @@ class TextTask(Task):
         self.max_tokens = min(tokenizer.model_max_length or positions, positions)
         on_numpy = isinstance(self.base_model.embeddings.word, np.ndarray)
         self.batch_tokens = BATCH_TOKENS if on_numpy else BATCH_TOKENS_TORCH
-
-    @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Self:
-        task = super().from_checkpoint(checkpoint, head, options)
-        task.options = options
-        return task
 
     @classmethod
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:

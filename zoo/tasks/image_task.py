@@ -60,7 +60,7 @@ class ImageTask(Task):
         self.batch_pixels = BATCH_PIXELS if on_numpy else BATCH_PIXELS_TORCH
         # It changes nothing for images of the checkpoint's own size.
         asked = family_of(self.config.model_type).image_sizes == "asked"
-        self.options = {"interpolate_pos_encoding": True} if asked else {}
+        self.call_options = {"interpolate_pos_encoding": True} if asked else {}
 
     @classmethod
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class ImageTask(Task):
 
     def call(self, pixel_values: Array) -> Any:
         """The output of the model.  pixel_values (B, Y, X, 3), of any size."""
-        return self.runner(self.model, pixel_values, **self.options)
+        return self.runner(self.model, pixel_values, **self.call_options)
 
     def rows(
         self,

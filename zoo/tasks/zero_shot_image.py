@@ -47,7 +47,7 @@ class DualTask(ImageTask):
     def embed_images(self, images: Sequence[Any], **options: Any) -> np.ndarray:
         """-> (C, E), vectors of length 1."""
 
-        asked = bool(self.options)
+        asked = bool(self.call_options)
 
         def compute(pixel_values: Any, sizes: Any) -> list[np.ndarray]:
             pixels = self.pair.vision_model.pixels(pixel_values, interpolate_pos_encoding=asked)

@@ -65,7 +65,7 @@ class TrainingRecipe:
 
     def _pixels(self, chosen: list[int]) -> dict[str, Any]:
         pixels = self.task.processor([open_image(self.paths[i]) for i in chosen]).pixel_values
-        return {"pixel_values": pixels, **self.task.options}
+        return {"pixel_values": pixels, **self.task.call_options}
 
     @staticmethod
     def _ids(task: Any, text: str, end: bool = False) -> list[int]:
