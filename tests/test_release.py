@@ -1,4 +1,4 @@
-"""What is published under one name: the commands that install it, in code and pages, and the files of a release."""
+"""One name for all that is published: the commands that install it, in code and pages, and the files of a release."""
 
 from __future__ import annotations
 

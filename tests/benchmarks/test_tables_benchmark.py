@@ -90,7 +90,7 @@ def test_scores_of_a_file():
 
 
 def test_rows_that_two_libraries_agree_on():
-    """Of three true rows the second library has two; one of these two is found."""
+    """The second library has two of three true rows; one of these two is found."""
     cells = [[c.row, c.column, c.row_span, c.column_span, c.text] for c in TRUE.cells]
     first_wrong, last_wrong = ([[*c[:4], c[4].replace(a, "x")] for c in cells] for a in ("a", "3"))
     answer = {"pages": {"1": [first_wrong]}, "error": None, "start": 1, "wall": 1, "cpu": 1, "peak": 1}

@@ -38,7 +38,7 @@ DROP = """(zone, [name, type, content]) => {
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Of a demo of random checkpoints, in this process."""
+    """The address of a demo of random checkpoints, in this process."""
     from zoo.apps.demo.serve import serve
 
     home = tmp_path_factory.mktemp("checkpoints")

@@ -12,12 +12,12 @@ from made_gguf import KINDS as NAMED
 from made_gguf import OWN, finish, gguf, put, write_bert, write_llama
 
 import zoo
+from tests.ops import naive
 from zoo import ops
 from zoo.errors import CheckpointError
 from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.nn import leaves
-from zoo.ops import naive
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 from zoo.quant.ggml import GGML
 from zoo.weights.gguf.source import GGUFFile

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import zoo
+from tests.ops import naive as naive_ops
 from zoo import ops
 from zoo.engines.onnx.ops import quantised
 from zoo.engines.onnx.ops.graph import GraphBuilder
@@ -19,7 +20,6 @@ from zoo.engines.onnx.trace import as_symbols, finish, trace
 from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTModel
 from zoo.nn import Module
-from zoo.ops import naive as naive_ops
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor, plain
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")

@@ -112,7 +112,7 @@ def test_rows_of_a_table(name, standard, rng, running):
 
 @pytest.mark.parametrize("dtype", ["F32", "BF16", "F16"])
 def test_int4_rounds_as_on_numpy(dtype, rng, running, monkeypatch):
-    """What a graph rounds while it is written is what loading rounds; a vocabulary's matrix has eight bits."""
+    """A graph that is written rounds as loading does; a vocabulary's matrix has eight bits."""
     monkeypatch.setenv(ACTIVATIONS, "float32")
     for rows, kind in ((48, "INT4_32"), (50, "INT8")):
         if dtype == "F32":

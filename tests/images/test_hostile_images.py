@@ -277,7 +277,7 @@ def test_memory_of_decoding() -> None:
 
 
 def test_many_large_frames_of_few_bytes():
-    """What they have together is bounded too: a GIF's frames are each as large as its canvas."""
+    """Their sum is bounded too: a GIF's frames are each as large as its canvas."""
     frame = b"\x21\xf9\4\0\0\0\0\0\x2c\0\0\0\0\1\0\1\0\0\2\2\x44\1\0"
     data = b"GIF89a" + struct.pack("<HH", 9000, 9000) + b"\x80\0\0\0\0\0\xff\xff\xff" + frame * 300 + b";"
     with pytest.raises(InputError, match=r"x\.gif: 300 pages or frames of 24300000000 pixels together in 6920 bytes"):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from zoo.ops import naive
+from tests.ops import naive
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -16,7 +16,7 @@ TOLERANCES = {torch.float32: 1e-5, torch.float16: 6e-4, torch.bfloat16: 4.5e-3}
 
 
 def wide(x: Tensor) -> np.ndarray:
-    """The same numbers in float64, for a function of `zoo.ops.naive`."""
+    """The same numbers in float64, for a function of `tests.ops.naive`."""
     return x.detach().cpu().double().numpy()
 
 

@@ -7,7 +7,7 @@ import torch
 from closeness import wide
 from torch import Tensor
 
-from zoo.ops import naive
+from tests.ops import naive
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 
 

@@ -9,9 +9,10 @@ import triton
 import triton.language as tl
 from closeness import DTYPES, assert_close, wide
 
+from tests.ops import naive
 from zoo.engines.triton.activations import ACTS, PointConfig, bias_act_, erf, glu, point_candidates, point_config
 from zoo.errors import UnsupportedError
-from zoo.ops import ACTIVATIONS, naive
+from zoo.ops import ACTIVATIONS
 
 
 def test_every_activation_of_the_configs_has_its_formula():

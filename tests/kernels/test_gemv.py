@@ -6,9 +6,9 @@ import pytest
 import torch
 from closeness import assert_close, wide
 
+from tests.ops import naive
 from zoo.engines.triton.gemv import GemvConfig, gemv, gemv_candidates, gemv_config, suits
 from zoo.errors import InputError, UnsupportedError
-from zoo.ops import naive
 
 NARROW = (torch.float16, torch.bfloat16)
 

@@ -18,11 +18,12 @@ from packed_matrices import rows
 
 from parity.checkpoints import build
 from parity.reference import exact_products
+from tests.ops import naive
 from zoo import ops
 from zoo.engines import triton as kernels
 from zoo.engines.triton import activations, attention, decode, gemv, norm, packed_dot, packed_gemv, rope, softmax
 from zoo.loading import load_model
-from zoo.ops import naive, to_numpy
+from zoo.ops import to_numpy
 from zoo.quant import QuantTensor, plain
 
 # What each kernel is called by.

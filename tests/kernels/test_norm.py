@@ -6,10 +6,10 @@ import pytest
 import torch
 from closeness import DTYPES, assert_close, wide
 
+from tests.ops import naive
 from zoo.engines.triton import norm
 from zoo.engines.triton.rows import LONGEST, RowConfig, row_candidates, row_config
 from zoo.errors import UnsupportedError
-from zoo.ops import naive
 
 EPS = 1e-6
 SHAPES = [(1, 1), (3, 8), (2, 5, 100), (9, 384), (4, 768), (2, 1536), (1, 4096), (2, 8192 + 8)]

@@ -10,6 +10,7 @@ import torch
 from closeness import DTYPES, assert_close, wide
 from packed_matrices import exact, fields, rows
 
+from tests.ops import naive
 from zoo.engines.triton.packed_gemv import (
     QUANT_TYPES,
     PackedGemvConfig,
@@ -19,7 +20,6 @@ from zoo.engines.triton.packed_gemv import (
     suits,
 )
 from zoo.errors import InputError, UnsupportedError
-from zoo.ops import naive
 
 
 def _inputs(kind, inputs, outputs, dtype, device):

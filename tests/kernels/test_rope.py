@@ -7,8 +7,9 @@ import pytest
 import torch
 from closeness import DTYPES, assert_close, wide
 
+from tests.ops import naive
 from zoo.engines.triton.rope import RopeConfig, rope, rope_candidates, rope_config, rope_write_
-from zoo.ops import naive, split_heads
+from zoo.ops import split_heads
 
 
 def _angles(B, T, K, device):

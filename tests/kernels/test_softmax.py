@@ -6,10 +6,10 @@ import pytest
 import torch
 from closeness import DTYPES, assert_close, wide
 
+from tests.ops import naive
 from zoo.engines.triton import softmax as module
 from zoo.engines.triton.rows import LONGEST, RowConfig
 from zoo.engines.triton.softmax import softmax
-from zoo.ops import naive
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -1,4 +1,4 @@
-"""What a GPU lacks that the kernels need is said, and torch's own functions are used."""
+"""A GPU that lacks what the kernels need gets a message, and torch's own functions."""
 
 from __future__ import annotations
 

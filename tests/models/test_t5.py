@@ -7,10 +7,10 @@ import pytest
 
 import zoo
 from parity.checkpoints import build
+from tests.ops import naive
 from zoo import ops
 from zoo.errors import ConfigError, InputError, UnsupportedError
 from zoo.models.t5 import T5Config
-from zoo.ops import naive
 
 TEXTS = ["the old town by the water", "who was it ? they said no"]
 

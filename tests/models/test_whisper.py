@@ -291,7 +291,7 @@ def test_labels_of_sounds_are_those_of_the_pipeline(spec, tmp_path):
 
 
 def test_the_decoder_out_of_a_file_of_both_sides(folder, tmp_path):
-    """What distil-whisper is loaded as to propose tokens; it is saved as a decoder alone."""
+    """distil-whisper is loaded so to propose tokens; it is saved as a decoder alone."""
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     torch = pytest.importorskip("torch", reason="needs torch, the reference")
     theirs = transformers.WhisperForCausalLM.from_pretrained(folder).eval()

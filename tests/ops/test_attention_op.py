@@ -8,9 +8,9 @@ import warnings
 import numpy as np
 import pytest
 
+from tests.ops import naive
 from tests.ops.arrays import DTYPES, HOW, check, normal, strided
 from zoo import ops
-from zoo.ops import naive
 
 
 def heads(B, T, H, K, seed=0, dtype=np.float32):
@@ -67,7 +67,7 @@ def test_attention_within_a_window(lib, T, groups, given, window):
 
 @functools.cache
 def within(T, groups, given, window):
-    """What a library is given, and what the naive twin makes of it, once for all libraries."""
+    """A library's inputs, and the reference's result, once for all libraries."""
     S = T + 20 if "start" in given else T
     qkv = heads(2, T, 4, 8, 1), heads(2, S, groups, 8, 2), heads(2, S, groups, 8, 3)
     hides = {"start": np.array([20, 3]), "mask": np.ones((2, S), bool), "bias": normal(2, 4, T, S)}

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.ops import naive
 from zoo import ops
-from zoo.ops import naive
 from zoo.ops.on_numpy import blas, conv, images, pool, threads, winograd
 
 TOLERANCE = {np.float32: 5e-6, np.float64: 1e-13}

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.ops import naive
 from zoo import ops
 from zoo.errors import InputError
-from zoo.ops import naive
 from zoo.ops.on_numpy import blas, quantised, threads
 from zoo.quant import QUANT_TYPES as FORMS
 from zoo.quant import QuantRows, QuantTensor, plain

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.ops import naive
 from zoo import ops
-from zoo.ops import naive
 from zoo.ops.on_numpy import threads
 from zoo.ops.on_numpy.linear import ONE_ROW
 from zoo.quant import QuantTensor, plain

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from graph_check import check, random
 
+from tests.ops import naive
 from zoo import ops
 from zoo.engines.onnx.ops.graph import GraphBuilder
 from zoo.engines.onnx.ops.symbol import Symbol, constant
-from zoo.ops import naive, on_numpy
+from zoo.ops import on_numpy
 
 ACTS = sorted({act for act in ops.ACTIVATIONS.values() if act})
 

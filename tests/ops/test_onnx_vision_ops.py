@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from graph_check import check, random
 
+from tests.ops import naive
 from zoo import ops
 from zoo.engines.onnx.ops import winograd as onnx_winograd
-from zoo.ops import naive
 from zoo.ops.on_numpy import winograd as numpy_winograd
 
 

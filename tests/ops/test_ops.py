@@ -12,10 +12,11 @@ import warnings
 import numpy as np
 import pytest
 
+from tests.ops import naive
 from tests.ops.arrays import DTYPES, HOW, check, feature_major, normal, strided
 from zoo import ops
 from zoo.errors import InputError, UnsupportedError
-from zoo.ops import naive, on_numpy
+from zoo.ops import on_numpy
 from zoo.ops.on_numpy import activations, blas
 from zoo.quant import plain
 
@@ -58,7 +59,7 @@ def test_linear_by_tiles(lib, N, d, unpacked, monkeypatch):
 
 @functools.cache
 def of_tiles(N, d):
-    """What a library is given, and what the naive twin makes of it, once for all libraries."""
+    """A library's inputs, and the reference's result, once for all libraries."""
     x, w, b, r = normal(1, N, d[0]), normal(*d[::-1]), normal(d[1]), normal(1, N, d[1])
     return (x, w, b, r), naive.linear(x, w, b, "gelu", r)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.ops import naive
 from zoo import ops
 from zoo.errors import CheckpointError
-from zoo.ops import naive
 from zoo.ops.on_numpy import quantised, threads
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 from zoo.quant.kinds import OF_BLOCKS

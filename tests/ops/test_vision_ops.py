@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.ops import naive
 from zoo import ops
 from zoo.errors import InputError, UnsupportedError
-from zoo.ops import naive
 from zoo.ops.on_numpy import conv, winograd
 
 

@@ -34,7 +34,7 @@ WITHOUT_TORCH = [name for name, spec in TEXTS.items() if spec.format in ("safete
     ],
 )
 def test_a_full_size_has_the_bytes_of_the_file_on_the_hub(name, count, size):
-    """What is missing is the header, or what torch's zip takes for each tensor."""
+    """The difference is the header, or what torch's zip takes for each tensor."""
     spec = SPECS[name]
     config = config_of(spec, "full")
     buffers = 8 * config["max_position_embeddings"] if getattr(spec, "position_ids", False) else 0

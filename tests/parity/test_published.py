@@ -131,7 +131,7 @@ def test_an_expression_means_what_it_does_in_numpy(expression: str, wanted: Any)
     ],
 )
 def test_written_texts_scores_and_drawn_images(spec, model_class, says, tmp_path, monkeypatch) -> None:
-    """Of other weights, so that nothing is right."""
+    """A checkpoint of other weights, so that nothing is right."""
     folder = find(spec).folder if spec == "stories260k" else build(spec, tmp_path)
     monkeypatch.setattr(published, "cached", lambda repo, weights=True: folder)
     answer = next(answer for answer in ANSWERS if answer["model_class"] == model_class)

@@ -1,4 +1,4 @@
-"""What each process of `test_tensor_parallel` runs: argv has a folder of checkpoints, and where to write results."""
+"""The program of each process of `test_tensor_parallel`: argv has a folder of checkpoints, and a folder for results."""
 
 from __future__ import annotations
 

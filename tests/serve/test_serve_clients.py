@@ -27,7 +27,7 @@ WEATHER = {
 
 @pytest.fixture(scope="module")
 def address(models) -> Iterator[str]:
-    """Where a server listens that demands KEY."""
+    """The address of a server that demands KEY."""
     from zoo.apps.serve.app import application
     from zoo.apps.serve.listening import address_of, listen
 
@@ -57,7 +57,7 @@ def client(openai, address) -> Any:
 
 @pytest.fixture
 def vectors(folders) -> np.ndarray:
-    """Those of "a" and "b"."""
+    """The vectors of "a" and "b"."""
     import zoo
 
     return zoo.load(str(folders["embed"]), device="cpu")(["a", "b"])

@@ -1,4 +1,4 @@
-"""What users of vectors get wrong: each is one ZooError that says what was found and what was expected."""
+"""Mistakes of users of vectors: each is one ZooError that says what was found and what was expected."""
 
 from __future__ import annotations
 

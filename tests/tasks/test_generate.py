@@ -237,7 +237,7 @@ def test_a_conversation_survives_an_interrupt(chatty, monkeypatch):
 
 
 def test_a_conversation_to_the_end_of_the_context(chatty):
-    """Where there is no room for an answer, the oldest turns are left out, but never the system message."""
+    """The oldest turns are left out where there is no room for an answer, but never the system message."""
     pytest.importorskip("jinja2", reason="needs jinja2, the extra 'chat'")
     options = {"max_new_tokens": 60, "do_sample": False, "eos_token_id": []}
     talk = chatty.conversation("Be brief.", **options)

@@ -14,9 +14,9 @@ from image_checkpoints import LABELS, PROCESSORS, SMALL, UPER
 from PIL import Image
 
 import zoo
+from tests.ops import naive
 from zoo.errors import BatchError, InputError, NotFoundError, UnsupportedError, ZooError
 from zoo.models import beit, vit
-from zoo.ops import naive
 from zoo.tasks import IMAGE_TASKS, TASKS, task_class
 from zoo.tasks.segment import palette, winners
 from zoo.weights import Random

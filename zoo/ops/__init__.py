@@ -2,7 +2,7 @@
 
 An op looks at the type of its first array and calls the function of the same name in a backend: `numpy.ndarray` goes to
 `on_numpy`, `torch.Tensor` to `on_torch`, which is imported when the first tensor is seen, so that a process that stays
-on the CPU never loads torch.  `naive` holds a float64 twin of every op: the judge in tests, never used by models.
+on the CPU never loads torch.  tests/ops/naive.py has every op in float64, as plainly as it can be written.
 
 What holds for every op and every backend
 - Shapes are logical: (B, T, D) and (B, T, H, K).  The order in memory is up to the backend.

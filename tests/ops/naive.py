@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..quant import QuantTensor
-from .naive_quant import dequantise as dequantise
+from tests.ops.naive_quant import dequantise as dequantise
+from zoo.quant import QuantTensor
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
