@@ -51,7 +51,7 @@ def lock(
     if lock_path(path).exists():
         read_lock(path)  # a damaged one is an error before anything is downloaded
     for given in names:
-        name = as_name(given)
+        name = as_name(given, options.get("revision"))
         found = local_checkpoint(name, adapters=True) if name.is_local else hub.find(given, **options)
         entries[key_of(name)] = entry_of(found)
     write_lock(path, entries)

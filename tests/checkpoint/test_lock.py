@@ -17,7 +17,7 @@ import zoo
 from zoo.apps.cli import main
 from zoo.apps.tables import TableExtractor
 from zoo.checkpoint.lock_file import LockedFile, LockEntry, entry_of, read_lock, write_lock
-from zoo.errors import LockError, ZooError
+from zoo.errors import HubError, LockError, ZooError
 from zoo.hub import find
 from zoo.lock import check, fingerprint, lock
 from zoo.models.bert import BertConfig, BertModel
@@ -222,6 +222,8 @@ def test_a_folder_has_no_revision(one):
     folder, path = one
     with pytest.raises(LockError, match=r"revision 'main' .* was asked for, and a folder is locked"):
         zoo.load(folder, lock=path, revision="main")
+    with pytest.raises(HubError, match="only hub names have revisions"):
+        lock([folder], path, revision="main")
 
 
 def test_a_folder_that_is_gone(one, monkeypatch):
