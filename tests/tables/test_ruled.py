@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 from tests.small_pdf import line, pdf, text
 from zoo.apps.documents import Page, Rule, Rules, open_document
 from zoo.apps.tables import Table, TableExtractor, Word
-from zoo.apps.tables.ink_rules import ink_rules
+from zoo.apps.tables.ink_rules import ink_rules, picture_rules
 from zoo.apps.tables.lattice import Lattice, find_lattices
 from zoo.apps.tables.lattice_words import with_lines, without_gaps
 from zoo.apps.tables.pages import page_tables
@@ -291,6 +291,23 @@ def test_strokes_of_letters_below_each_other_are_no_rules(size: int) -> None:
     assert (len(lattice.ys) - 1, len(lattice.xs) - 1) == (6, 2)
 
 
+def test_rules_of_a_small_picture_may_touch_letters() -> None:
+    image = Image.new("RGB", (900, 390), "white")
+    draw = ImageDraw.Draw(image)
+    for y in range(15, 390, 36):
+        draw.line((15, y, 885, y), "black", 3)
+        for x in range(15, 800, 87):
+            draw.text((x + 6, y + 6), f"{x * y % 97}.5", fill="black", font_size=20)
+    for x in range(15, 900, 87):
+        draw.line((x, 15, x, 375), "black", 3)
+    small = np.asarray(image.resize((300, 130), Image.Resampling.LANCZOS))
+    for rules, count in ((ink_rules(small, 2.0), 0), (picture_rules(small, 2.0), 1)):
+        lattices = find_lattices(rules, 2.0, "ink")
+        assert len(lattices) == count
+    assert (len(lattices[0].ys) - 1, len(lattices[0].xs) - 1) == (10, 10)
+    assert lattices[0].box == pytest.approx((5, 5, 295, 125), abs=2)
+
+
 def test_two_frames_around_a_cell_are_one_border() -> None:
     """Cells with a frame each, and a fill within it."""
     image = Image.new("RGB", (460, 150), "white")
@@ -327,6 +344,30 @@ def test_lines_of_numbers_in_a_band_are_rows():
     assert (0, 0, 2, 1) in found.cells
     assert (1, 2, 1, 1) in found.cells
     assert len(with_lines(lattice, more).ys) == 3
+
+
+def test_a_name_beside_lines_of_numbers_is_a_cell_of_its_own():
+    lattice = Lattice(
+        (0, 100, 200, 300, 400), (0, 50, 100), tuple((r, c, 1, 1) for r in (0, 1) for c in range(4)), "ink"
+    )
+
+    def band(*lines: str) -> list[Word]:
+        cells = [line.split("|") for line in lines]
+        return [
+            Word(text, (c * 100 + 5 + 30 * i, 10 + 15 * r, c * 100 + 30 + 30 * i, 20 + 15 * r))
+            for r, line in enumerate(cells)
+            for c, cell in enumerate(line)
+            for i, text in enumerate(cell.split())
+        ]
+
+    found = with_lines(lattice, band("WBC|TG|10.64 (3.7)|0.5", "|CG|12.15 (4.6)|<0.001 d"))
+    assert (0, 0, 2, 1) in found.cells
+    assert {(0, 2, 1, 1), (1, 2, 1, 1)} <= set(found.cells)
+    parted = with_lines(lattice, band("PaO2|Group C|39.8±7|41.1±2", "(mmHg)|Group L|40.1±8|44.1±9", "|P|0.3|0.02"))
+    assert len(parted.ys) == 5
+    assert (0, 0, 1, 1) in parted.cells
+    one = with_lines(lattice, band("Age|n|56.4 ± 1.4|52.4 ± 2.1", "|(%)|(100%)|(97%)"))
+    assert len(one.ys) == 3
 
 
 def test_signs_between_words_are_no_gap():

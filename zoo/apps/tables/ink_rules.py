@@ -14,7 +14,21 @@ CONTRAST = 24  # grey levels (of 255) between a rule and both of its sides: ligh
 SMOOTH = 32  # grey levels: the most that neighbours along a rule differ; letters that touch differ by more
 STEP, FLAT = 10, 4  # grey levels between a fill and the paper beside it, at least, and along its edge, at most
 DRAWN = 0.75  # the share of a rule that its runs cover, at least: strokes of letters below each other cover less
+SMALL = 600  # pixels: the shorter side of pictures at about 72 dpi
+LARGE = 1.5  # times `near`: rules are so thick, or near, at twice the size
 LONG = 5  # times `near`: the least length of a run, longer than strokes of letters
+
+
+def picture_rules(page: np.ndarray, near: float) -> Rules:
+    """The rules of a page (H, W, 3) uint8; those of a small one, on which they touch letters, at twice its size."""
+    if min(page.shape[:2]) >= SMALL:
+        return ink_rules(page, near)
+    from PIL import Image
+
+    size = 2 * page.shape[1], 2 * page.shape[0]
+    found = ink_rules(np.asarray(Image.fromarray(page).resize(size, Image.Resampling.BICUBIC)), LARGE * near)
+    across, down = (tuple(Rule(*(v / 2 for v in rule)) for rule in of) for of in (found.across, found.down))
+    return Rules(across, down)
 
 
 def ink_rules(image: np.ndarray, near: float) -> Rules:

@@ -29,7 +29,7 @@ MIN_FILLED = 0.25  # the share of cells with words, below which a lattice that n
 BESIDE, HEAD_LINES = 0.8, 4  # of a lattice's rows, with names to the left of it; lines of a header above it
 LOW, NARROW = 0.5, 1.6  # heights of words: a row that is lower, or a column that is narrower, holds none
 CUT = 0.25  # of a word's height, above and below: a border within cuts the word
-NAME = 2  # letters of a word that is a name: "FY2014"
+NAME = 2  # letters of a word with figures that is a name: "FY2014"
 BULLETS = "•◦▪‣–-*"
 FEW = 6  # the least number of cells with words of such a lattice
 
@@ -130,7 +130,7 @@ def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     """The lattice with a row for each line of words, where lines fill the columns that no rule parts.
 
     These are four lines or more, or fewer ones of numbers with a name for each.  A cell that has no text in these
-    lines spans them.
+    lines, or in the first one alone, spans them.
     """
     xs, ys, C = lattice.xs, [lattice.ys[0]], len(lattice.xs) - 1
     whole = np.ones(len(lattice.ys) - 1, bool)
@@ -142,7 +142,7 @@ def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
         lines = _rows_of(word_lines(own), xs) if whole[r] and len(own) >= 2 * FILLED * C else []
         if lines:
             ys += [(a[0].box[3] + min(w.box[1] for w in b)) / 2 for a, b in itertools.pairwise(lines)]
-            filled[r] = set().union(*(_columns(line, xs) for line in lines))
+            filled[r] = set().union(*(_columns(line, xs) for line in lines[1:]))
         ys.append(bottom)
         starts.append(len(ys) - 1)
     cells = []
@@ -167,22 +167,25 @@ def _rows_of(lines: Sequence[list[Word]], xs: Sequence[float]) -> list[list[Word
         return []
     if len(lines) >= MIN_LINES and len(full) >= ALIKE * len(lines):
         return list(lines)
-    of = [_columns(line, xs) for line in full]
-    beside = set().union(*(_columns(line, xs) for line in lines if not any(line is one for one in full)))
-    numbers = [
-        sum(_are_numbers([w for w in line if _columns([w], xs) == {c}]) for c in own)
-        for own, line in zip(of, full, strict=True)
-    ]
-    names = [any(sum(map(str.isalpha, w.text)) >= NAME for w in line) for line in full]
-    if len(full) < 2 or any(one != of[0] for one in of) or beside & of[0] or not all(names):
+    if len(full) < 2:
         return []
-    return full if min(numbers) >= max(2, HALF * len(of[0])) else []
+    common = set.intersection(*(_columns(line, xs) for line in full))
+    beside = set().union(*(_columns(line, xs) for line in lines if not any(line is one for one in full)))
+    cells = [[[w for w in line if _columns([w], xs) == {c}] for line in full] for c in common]
+    are_named = any(all(map(_is_name, of)) for of in cells)
+    numbers = sum(all(map(_are_numbers, of)) for of in cells)
+    are_rows = are_named and not beside & common and numbers >= max(2, HALF * len(common))
+    return full if are_rows else []
+
+
+def _is_name(words: Sequence[Word]) -> bool:
+    return not _are_numbers(words) or any(sum(map(str.isalpha, w.text)) >= NAME for w in words)
 
 
 def _are_numbers(words: Sequence[Word]) -> bool:
-    """True for words of which each is a number, as "5.1 %" and "$ 5" are, and "(5.1 %)" in a text is not."""
-    texts = [w.text for w in words if _is_written(w)]
-    return bool(texts) and all(is_mostly_figures(t) and t[0] != "(" for t in texts)
+    """True for the words of a number, as "5.1 %", "$ 5" and "5.1 (2.0)" are, and "(5.1 %)" below a text is not."""
+    text = "".join(w.text for w in sorted(words, key=lambda w: w.box) if _is_written(w))
+    return is_mostly_figures(text) and text[:1] not in ("", "(")
 
 
 def _is_listed(line: Sequence[Word], xs: Sequence[float]) -> bool:

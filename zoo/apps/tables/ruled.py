@@ -16,7 +16,7 @@ from ...images.lines import spans
 from ..documents import Rules, Word
 from .boxes import HALF, inside, shared_height
 from .cell_borders import INK
-from .ink_rules import ink_rules
+from .ink_rules import ink_rules, picture_rules
 from .lattice import Lattice, find_lattices, lattice_table, with_headings
 from .lattice_words import is_table, with_lines, with_missing_borders, with_sides, without_gaps
 from .structure import HEADER, TABLE, count_header_rows
@@ -51,7 +51,8 @@ def ruled_places(
     """
     near = max(2.0, NEAR * min(page.shape[:2]))
     lattices = find_lattices(rules, near, "rules") if rules is not None else []
-    lattices = lattices or find_lattices(ink_rules(page, near), near, "ink")
+    seen = picture_rules if rules is None else ink_rules  # a PDF's page is drawn as large as it takes
+    lattices = lattices or find_lattices(seen(page, near), near, "ink")
     lattices = with_headings(lattices, near, partial(_has_text, page, words))
     left: dict[Detection, Lattice | None] = dict.fromkeys(places)
     if not detected:  # one table: its title and notes are part of it
