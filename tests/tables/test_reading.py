@@ -263,3 +263,22 @@ def test_dashes_of_several_rows_in_one_cell_are_lines_each() -> None:
     assert len(cell_lines(image, [(0.0, 0.0, 40.0, 80.0)])) == 3
     image[43:45, 15:22] = 0  # two strokes that are near are "="
     assert len(cell_lines(image, [(0.0, 0.0, 40.0, 80.0)])) == 3
+
+
+def test_light_print_on_a_coloured_header_is_read_as_black_on_white() -> None:
+    image = paper(2, 1, {(0, 0): "Country", (1, 0): "Austria"}, background="white")
+    header = image[:40] < 128
+    image = image.copy()
+    image[:40] = np.where(header, (255, 255, 255), (247, 147, 56))
+    given: list[np.ndarray] = []
+
+    def reader(lines: list[np.ndarray]) -> list[tuple[str, float]]:
+        given.extend(lines)
+        return [("x", 1.0)] * len(lines)
+
+    read_cells(image, build_table(grid(2, 1)), reader)
+    light, dark = given
+    assert light.min() == 0
+    assert np.median(light) == 255
+    assert abs((light < 128).mean() - (dark < 128).mean()) < 0.1
+    assert (np.ptp(light, -1) == 0).all()

@@ -37,6 +37,7 @@ FEW_WORDS, LETTERS, LEGIBLE = 4, 0.55, 0.92  # share of letters and figures, and
 GUESSED = 0.6  # confidence: lower, even letters are none
 DASHES = f"{MINUS}—"
 STROKES = frozenset("1lI|")  # what the upright strokes of a drawing are read as
+STRONGEST = 96  # percentile of how far pixels are from paper: the middle of strokes
 LINES_AT_ONCE = 64  # that a reader gets in one call: enough for a batch, little memory
 
 
@@ -48,7 +49,7 @@ def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word
     found = cell_lines(image, fitted_cell_boxes(image, table))
     read: list[tuple[str, float]] = []
     for i in range(0, len(found), LINES_AT_ONCE):
-        lines = [line for _, line in found[i : i + LINES_AT_ONCE]]
+        lines = [dark_on_light(line) for _, line in found[i : i + LINES_AT_ONCE]]
         of_lines = list(reader(lines))
         if len(of_lines) != len(lines):
             raise InputError(f"the reader returned {len(of_lines)} texts for {len(lines)} lines")
@@ -103,6 +104,19 @@ def _higher(image: np.ndarray, place: Box, box: Box, height: float) -> np.ndarra
     out[:] = np.median(line, (0, 1))
     out[(begin := round(top - (y0 - more))) : begin + len(line)] = line
     return out
+
+
+def dark_on_light(line: np.ndarray) -> np.ndarray:
+    """A line (h, w, 3) uint8; one whose ink is lighter than its paper, such as a coloured header, as black on white."""
+    paper = np.median(line, (0, 1))
+    away = line - paper
+    distance = np.abs(away).sum(-1)
+    ink = away[distance >= np.percentile(distance, STRONGEST)].mean(0)  # the colour of most of a stroke's inner pixels
+    if ink.mean() <= 0:
+        return line
+    share = (away @ ink) / (ink @ ink)
+    grey = (255 * (1 - share.clip(0, 1))).round().astype(np.uint8)
+    return np.repeat(grey[..., None], 3, -1)
 
 
 def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
