@@ -282,3 +282,11 @@ def test_light_print_on_a_coloured_header_is_read_as_black_on_white() -> None:
     assert np.median(light) == 255
     assert abs((light < 128).mean() - (dark < 128).mean()) < 0.1
     assert (np.ptp(light, -1) == 0).all()
+
+
+def test_ink_of_the_line_above_brings_no_margin() -> None:
+    image = np.full((20, 60, 3), 255, np.uint8)
+    image[0:2, 20:40:3] = 0  # descenders
+    image[5:17, 20:40:3] = 0
+    [(_, line)] = cell_lines(image, [(0.0, 0.0, 60.0, 20.0)])
+    assert len(line) <= 18

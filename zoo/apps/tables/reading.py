@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...images.boxes import Box, check_fraction
-from ...images.lines import MARGIN, split_lines
+from ...images.lines import MARGIN, SPECK, spans, split_lines
 from .cell_borders import INK, fitted_cell_boxes
 from .glyphs import corrected
 from .table import Table, Word
@@ -130,30 +130,40 @@ def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
     paper = np.median(cell, (0, 1))
     contrast = np.abs(cell.mean(-1) - paper.mean())  # (h, w)
     specks, faint = (CLEAN_SPECKS, CLEAN_FAINT) if np.percentile(contrast, 75) < 1 else (SPECKS, FAINT)
-    blurred = (contrast > BLURRED).mean(1)
+    least, most = np.percentile(contrast, (10, 90), axis=1)
+    blurred = (least > BLURRED) & (most < 2 * least)  # letters differ along a line of pixels
     contrast[contrast <= INK] = 0
     shares = (contrast > 0).mean(1)
     rows, columns = shares >= FULL_RULE, (contrast > 0).mean(0) >= FULL_RULE
     for edge in (slice(0, EDGE), slice(-EDGE, None)):
-        rows[edge] |= (shares[edge] >= EDGE_RULE) | (blurred[edge] >= FULL_RULE)
+        rows[edge] |= (shares[edge] >= EDGE_RULE) | blurred[edge]
     inner = contrast[~rows][:, ~columns]
     if np.count_nonzero(inner) < specks or inner.sum() < faint:
         return
     if rows.any() or columns.any():
         cell = cell.copy()
         cell[rows] = cell[:, columns] = paper
-    around = math.ceil(MARGIN * len(cell))  # a line that touches its cell's border gets its margin of paper too
-    wider = np.empty((len(cell) + 2 * around, right - left + 2 * around, 3), np.uint8)
-    wider[:] = paper
-    wider[around:-around, around:-around] = cell
-    for x0, y0, x1, y1 in _joined([line for line in split_lines(wider) if not _is_rule(line, right - left)]):
-        place = (
-            float(max(left, left + x0 - around)),
-            float(max(top, top + y0 - around)),
-            float(min(right, left + x1 - around)),
-            float(min(bottom, top + y1 - around)),
-        )
-        yield place, np.ascontiguousarray(wider[y0:y1, x0:x1])
+    contrast[rows] = 0
+    for x0, y0, x1, y1 in _joined([line for line in split_lines(cell) if not _is_rule(line, right - left)]):
+        place = float(left + x0), float(top + y0), float(left + x1), float(top + y1)
+        yield place, _with_margin(cell[y0:y1, x0:x1], contrast[y0:y1, x0:x1].any(1), paper)
+
+
+def _with_margin(line: np.ndarray, inked: np.ndarray, paper: np.ndarray) -> np.ndarray:
+    """A line (h, w, 3) with paper above and below where its ink (h,) touches the cell's border.
+
+    Less ink there than a line has is of the line above or below.
+    """
+    least = SPECK * len(line)
+    parts = [(begin, end) for begin, end in spans(inked) if end - begin >= least]
+    above, below = (
+        round(MARGIN * len(line)) if touches else 0
+        for touches in (parts and parts[0][0] == 0, parts and parts[-1][1] == len(line))
+    )
+    out = np.empty((above + len(line) + below, *line.shape[1:]), np.uint8)
+    out[:] = paper
+    out[above : above + len(line)] = line
+    return out
 
 
 def _is_rule(line: tuple[int, int, int, int], wide: int) -> bool:
