@@ -56,6 +56,10 @@ def test_three_dots_letters_and_rules_across_stay() -> None:
     small = np.full((40, 600, 3), 255, np.uint8)  # letters without tall ones, in small print
     for x in range(20, 120, 4):
         small[20:25, x : x + 2] = 0
-    for pixels in (drawn(7, 3, 3), drawn(12, 20, 9), drawn(7, 12, 5), small, rule):
+    smaller = np.full((40, 600, 3), 255, np.uint8)
+    for x in range(20, 120, 4):
+        smaller[22 - x % 3 : 25, x : x + 2] = 0
+        smaller[32:35, x : x + 2] = 0
+    for pixels in (drawn(7, 3, 3), drawn(12, 20, 9), drawn(7, 12, 5), small, smaller, rule):
         assert without_leader_dots(pixels) is pixels
     assert not ink_without_rules(rule).any()

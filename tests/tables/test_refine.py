@@ -218,6 +218,16 @@ WRAPPED = {
         (13, 16, 13, 16),
         [["vinblastine", "Rosy"], ["taxol", "Yew"], ["quinine", "Bark"], ["quinidine", "Bark"], ["atropine", "Root"]],
     ),
+    "a bracket": (
+        [("taxol", "Yew"), ("methyl (a", "Onion"), ("sulfoxide)", ""), ("quinine", "Bark"), ("atropine", "Root")],
+        (16, 16, 16, 16),
+        [["taxol", "Yew"], ["methyl (a sulfoxide)", "Onion"], ["quinine", "Bark"], ["atropine", "Root"]],
+    ),
+    "no name": (
+        [("T1", "Usual diet"), ("T2", "Garlic and"), ("", "basil powder"), ("T3", "Basil"), ("T4", "None")],
+        (16, 16, 16, 16),
+        [["T1", "Usual diet"], ["T2", "Garlic and basil powder"], ["T3", "Basil"], ["T4", "None"]],
+    ),
     "numbers": (
         [("Wood", "136"), ("", "277"), ("Oak", "20"), ("", "21"), ("Total", "156")],
         (13, 16, 13, 16),

@@ -19,6 +19,7 @@ from ...images.boxes import Box, Detection, check_fraction, draw_boxes
 from ...warning import warn
 from ..documents import Rules
 from .boxes import HALF, inside
+from .column_gaps import with_gaps
 from .crop import TableCrop, crop_table
 from .direction import text_direction
 from .doubts import add_doubts, find_doubts
@@ -29,6 +30,7 @@ from .leaders import without_leaders
 from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
+from .ruled_rows import with_ruled_rows
 from .side_by_side import parted, repeated, rules_across
 from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
@@ -229,6 +231,7 @@ class TableExtractor:
         objects = None
         if lattice is None:
             objects = find_objects(self.structure, crop.pixels, lines, self.threshold, self.options)
+            objects = with_ruled_rows(with_gaps(objects, lines, self.threshold), crop.pixels, self.threshold)
             objects = with_ruled_header(objects, crop.pixels, lines, self.threshold)
             build = partial(build_table, objects, thresholds=self.threshold, check_spans=True)
         else:

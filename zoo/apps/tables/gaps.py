@@ -9,13 +9,12 @@ import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import spans
-from .text_lines import text_ink
+from .text_lines import LONGEST, closed, letter_height, text_ink
 
 COLUMN_GAP = 1.2  # heights of letters: the least gap between two columns; spaces between words are half of it
 OPEN = 0.7  # of the lines with text on both sides of a gap between columns: they do not cross it
 LINES, FEW_LINES = 1.6, 4.0  # heights of letters: about two lines of text, and so low that hardly any table is
 GRID, LEAST_GRID = 0.4, 0.15  # of the lines that one gap parts: in a table, and in what may just be one
-LONGEST = 2000  # pixels of a place's side at which its lines are looked at, which bounds memory
 
 
 def gap_share(page: np.ndarray, box: Box) -> float:
@@ -63,25 +62,3 @@ def gaps_of(lines: np.ndarray, high: float) -> tuple[np.ndarray, np.ndarray]:
     parted = np.count_nonzero(before & after, 0) - crossed
     gap = (parted > 0) & (parted >= LINES * high) & (parted >= OPEN * (parted + crossed))
     return gap, parted / max(1, np.count_nonzero(lines.any(1)))
-
-
-def letter_height(ink: np.ndarray) -> float:
-    """The usual height of letters in pixels, from the ink (h, w) of a place; 0 without ink.
-
-    It is the median height of the runs of ink down each column of pixels, once gaps within words are closed, by ink.
-    """
-    ink = ink[:LONGEST, : 2 * LONGEST]
-    if not ink.any():
-        return 0.0
-    runs = np.flatnonzero(np.diff(np.pad(closed(ink, 6), ((1, 1), (0, 0))).T.ravel().astype(np.int8)))
-    heights = np.sort(runs[1::2] - runs[::2])
-    return float(heights[np.searchsorted(np.cumsum(heights), heights.sum() / 2)])
-
-
-def closed(ink: np.ndarray, gap: int) -> np.ndarray:
-    """The ink (h, w) with gaps of up to `gap` pixels in a row of pixels filled."""
-    w = ink.shape[1]
-    at = np.arange(w, dtype=np.int32)
-    before = np.maximum.accumulate(np.where(ink, at, -w), 1)
-    after = np.minimum.accumulate(np.where(ink, at, 2 * w)[:, ::-1], 1)[:, ::-1]
-    return ink | (after - before <= gap + 1)

@@ -27,6 +27,7 @@ MIN_GUTTER = 0.8  # of the usual height of a word: between words a gap has 0.3 o
 LEADING = 1.7  # of the height of words: the most from a line of a header's cell to the next one
 NEARER = 0.1  # of the height of words: so much nearer than rows are the lines of a row
 SMALL_NAMES = 0.3  # of the texts of the first column that begin with small letters: more, and each may be a row
+NAMED = 0.7  # of the rows: so many have a text in the first column, and what has none may be a line of the row above
 PARTED = 0.7  # of the rows: so many with a gap, and gaps may go on through texts that are headings, alone in their rows
 MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
 
@@ -127,11 +128,22 @@ def _goes_on(upper: Sequence[Word], lower: Sequence[Word], parted: bool = False)
 
 
 def is_wrapped(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
-    """Return True if a text goes on in the next line, with a small letter, or after a dash, a slash or a comma."""
+    """Return True if a text goes on in the next line, which begins with a small letter or closes a bracket.
+
+    So does any line after a dash, a slash or a comma.
+    """
     last = max(upper, key=lambda word: (word.box[3], word.box[2])).text
     first = min(lower, key=lambda word: (word.box[1], word.box[0])).text
-    small = first[0].islower()
-    return (small or last.endswith(("/", "-", "–", ","))) and _goes_on(upper, lower, small and last.endswith("-"))
+    small, closes = first[0].islower(), _closes(upper, lower)
+    if not small and not closes and not last.endswith(("/", "-", "–", ",")):
+        return False
+    return _goes_on(upper, lower, closes or (small and last.endswith("-")))
+
+
+def _closes(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
+    """Return True if a bracket that a text opens is closed in the next line."""
+    a, b = ("".join(word.text for word in line) for line in (upper, lower))
+    return a.count("(") == a.count(")") + 1 and b.count(")") == b.count("(") + 1
 
 
 def join_wrapped_rows(
@@ -147,12 +159,18 @@ def join_wrapped_rows(
         row, column = (max(of, key=lambda one: one[1])[0] for of in (ys, xs))
         at[row].setdefault(column, []).append(word)
     near = _near_rows(at, header_rows)
-    names = [_begins_small(of[0]) for r, of in enumerate(at) if r >= header_rows and 0 in of and r not in near]
+    body = [r for r in range(header_rows, len(at)) if r not in near]
+    names = [_begins_small(at[r][0]) for r in body if 0 in at[r]]
     small = sum(names) > SMALL_NAMES * len(names)
+    named = len(names) > NAMED * len(body)
     for r in reversed(range(header_rows, len(rows) - 1)):
         upper, lower = at[r], at[r + 1]
-        fewer = 0 in lower and len(lower) < len(upper) and not small
-        if r + 1 in near or (fewer and all(c in upper and is_wrapped(upper[c], lower[c]) for c in lower)):
+        fewer = 0 < len(lower) < len(upper) and lower.keys() <= upper.keys() and (named or 0 in lower)
+        tall = not small if 0 in lower else all(_mostly_tall([at[k][c] for k in body if c in at[k]]) for c in lower)
+        goes_on = fewer and all(
+            is_wrapped(upper[c], own) and (tall or _closes(upper[c], own)) for c, own in lower.items()
+        )
+        if r + 1 in near or goes_on:
             found[r : r + 2] = [Interval(found[r].start, found[r + 1].end, found[r].score)]
     return found
 

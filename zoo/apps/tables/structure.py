@@ -69,7 +69,7 @@ def build_table(
         found = {label: [o for o in of if inside(o.box, table) >= HALF] for label, of in found.items()}
 
     scores = [o.score for o in found[TABLE]]
-    rows, columns = _intervals(found[ROW], ROW), _intervals(found[COLUMN], COLUMN)
+    rows, columns = intervals_of(found[ROW], ROW), intervals_of(found[COLUMN], COLUMN)
     if not rows and not columns:
         return Table((), (), (), table or (0.0, 0.0, 0.0, 0.0), max(scores, default=0.0))
     around = bounding_box(o.box for o in found[ROW] + found[COLUMN])
@@ -150,7 +150,7 @@ def _checked(objects: Sequence[Detection], thresholds: float | Mapping[str, floa
     return found
 
 
-def _intervals(objects: Sequence[Detection], label: str) -> list[Interval]:
+def intervals_of(objects: Sequence[Detection], label: str) -> list[Interval]:
     """Rows from the top down or columns from left to right, without those that better ones cover.
 
     Only heights of rows and widths of columns count, since every row becomes as wide as the table.

@@ -23,6 +23,7 @@ DOTS, DOT, EVEN = 12, 20, 0.9  # a rule's fewest dots or dashes, their greatest 
 LEADER, LOW = 6, 3  # the fewest dots of a leader; pixels: the greatest size of a dot
 HIGHEST, FAR = 5, 2.4  # pixels: the greatest size of dots so many times their width apart
 ACROSS = 0.8  # of a crop's width: a longer row of dots is a rule
+LONGEST = 2000  # pixels of a place's side at which its lines are looked at, which bounds memory
 LETTER_GAP, COLUMN_GAP = 0.15, 0.7  # of a line's height: the least gap between two words, and between two columns
 HIGH, LOW_PART = 1.6, 0.3  # of the usual height of lines: two lines in one; of the former: what is lower is no line
 FULL = 0.7  # of the blocks that a well-filled line has: lines with fewer say nothing about columns
@@ -93,6 +94,28 @@ def text_ink(pixels: np.ndarray) -> np.ndarray:
     return np.minimum(of_row, of_column) > INK
 
 
+def letter_height(ink: np.ndarray) -> float:
+    """The usual height of letters in pixels, from the ink (h, w) of a place; 0 without ink.
+
+    It is the median height of the runs of ink down each column of pixels, once gaps within words are closed, by ink.
+    """
+    ink = ink[:LONGEST, : 2 * LONGEST]
+    if not ink.any():
+        return 0.0
+    runs = np.flatnonzero(np.diff(np.pad(closed(ink, 6), ((1, 1), (0, 0))).T.ravel().astype(np.int8)))
+    heights = np.sort(runs[1::2] - runs[::2])
+    return float(heights[np.searchsorted(np.cumsum(heights), heights.sum() / 2)])
+
+
+def closed(ink: np.ndarray, gap: int) -> np.ndarray:
+    """The ink (h, w) with gaps of up to `gap` pixels in a row of pixels filled."""
+    w = ink.shape[1]
+    at = np.arange(w, dtype=np.int32)
+    before = np.maximum.accumulate(np.where(ink, at, -w), 1)
+    after = np.minimum.accumulate(np.where(ink, at, 2 * w)[:, ::-1], 1)[:, ::-1]
+    return ink | (after - before <= gap + 1)
+
+
 def ink_without_rules(pixels: np.ndarray) -> np.ndarray:
     """The ink of text, (Y, X) bool, without rules, also of dots, and without edges of filled cells."""
     ink = text_ink(pixels)
@@ -124,13 +147,16 @@ def _dots(ink: np.ndarray, dashes: bool) -> Iterator[tuple[int, int, int]]:
     steps = np.diff(ink.astype(np.int8), prepend=0, append=0)
     (ys, begins), (_, ends) = np.nonzero(steps == 1), np.nonzero(steps == -1)
     pitches, sizes = np.diff(begins), ends - begins
+    least = math.inf if dashes else letter_height(ink) / 2  # letters of small print are as low as dots of a larger one
     same = (np.abs(np.diff(pitches)) <= 1) & (pitches[1:] <= DOT) & (ys[2:] == ys[:-2])
     for first, last in spans(same):
         if last - first + 2 < LEADER:
             continue
         y, dots = int(ys[first]), range(first, last + 2)
         widest = int(np.median(sizes[first : last + 2])) + 1
-        low = HIGHEST if widest > LOW and pitches[first] >= FAR * widest else LOW  # small letters are as high
+        low = min(
+            least, HIGHEST if widest > LOW and pitches[first] >= FAR * widest else LOW
+        )  # small letters are as high
         for a, b in spans(
             np.array([_is_low(ink, y, begins[i], ends[i], low) for i in dots])
         ):  # a letter may end the run
@@ -141,8 +167,9 @@ def _dots(ink: np.ndarray, dashes: bool) -> Iterator[tuple[int, int, int]]:
                 yield y, x0, x1
 
 
-def _is_low(ink: np.ndarray, y: int, x0: int, x1: int, low: int) -> bool:
-    return int(np.count_nonzero(ink[max(0, y - low) : y + low + 1, x0:x1].any(1))) <= low
+def _is_low(ink: np.ndarray, y: int, x0: int, x1: int, low: float) -> bool:
+    reach = math.floor(low)
+    return int(np.count_nonzero(ink[max(0, y - reach) : y + reach + 1, x0:x1].any(1))) <= low
 
 
 def without_leader_dots(pixels: np.ndarray) -> np.ndarray:

@@ -1,0 +1,47 @@
+"""Rows between rules across a table, in pictures drawn here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zoo.apps.tables.ruled_rows import with_ruled_rows
+from zoo.apps.tables.structure import COLUMN, HEADER, ROW
+from zoo.images.boxes import Detection
+
+COLUMNS = [(5.0, 95.0), (105.0, 195.0), (205.0, 295.0)]
+ONE, TWO = (0,), (0, 1)
+
+
+def rows(*bands: tuple[tuple[int, ...], ...], ruled: bool = True) -> list[tuple[float, float]]:
+    """The rows of a table with a header and bands of 50 pixels; a band: the lines of text in each column."""
+    image = np.full((30 + 50 * len(bands), 300, 3), 255, np.uint8)
+    image[2:4, 5:295] = image[24:26, 5:295] = image[-4:-2, 5:295] = 0
+    objects = [Detection(COLUMN, 0.9, (a, 0.0, b, float(len(image)))) for a, b in COLUMNS]
+    objects += [Detection(HEADER, 0.9, (5.0, 3.0, 295.0, 24.0)), Detection(ROW, 0.9, (5.0, 3.0, 295.0, 24.0))]
+    for i, band in enumerate(bands):
+        top = 26 + 50 * i
+        if i and ruled:
+            image[top - 2 : top, 5:295] = 0
+        for (x, _), lines in zip(COLUMNS, band, strict=True):
+            for at in lines:
+                for word in range(3):
+                    image[
+                        top + 8 + 18 * at : top + 18 + 18 * at, int(x) + 5 + 20 * word : int(x) + 17 + 20 * word : 3
+                    ] = 0
+        objects += [Detection(ROW, 0.9, (5.0, top + 6.0 + 18 * r, 295.0, top + 22.0 + 18 * r)) for r in TWO]
+    found = with_ruled_rows(objects, image, 0.5)
+    return sorted((o.box[1], o.box[3]) for o in found if o.label == ROW)
+
+
+def test_a_band_whose_columns_have_unlike_numbers_of_lines_is_a_row() -> None:
+    found = rows((ONE, TWO, ONE), (ONE, ONE, TWO), (ONE, ONE, ONE))
+    assert len(found) == 4
+    assert found[1][1] - found[1][0] > 40
+
+
+def test_a_band_of_a_group_has_a_row_for_each_line() -> None:
+    assert len(rows((ONE, TWO, TWO), (ONE, TWO, TWO), (ONE, TWO, TWO))) == 7
+
+
+def test_rows_without_rules_are_the_networks() -> None:
+    assert len(rows((ONE, TWO, ONE), (ONE, ONE, TWO), (ONE, ONE, ONE), ruled=False)) == 7
