@@ -16,7 +16,7 @@ from zoo.apps.documents import Page, Rule, Rules, open_document
 from zoo.apps.tables import Table, TableExtractor, Word
 from zoo.apps.tables.ink_rules import ink_rules, picture_rules
 from zoo.apps.tables.lattice import Lattice, find_lattices
-from zoo.apps.tables.lattice_words import with_lines, without_gaps
+from zoo.apps.tables.lattice_words import with_columns, with_lines, without_gaps
 from zoo.apps.tables.pages import page_tables
 from zoo.apps.tables.ruled import ruled_places
 from zoo.images.boxes import Box, Detection
@@ -441,3 +441,55 @@ def test_months_are_names():
     content += "".join(text(x, y, one) for y, *names in words for x, one in zip((45, 125, 195), names, strict=True))
     (table,) = tables_of(page_of(content), (30, 25, 270, 160))
     assert table.rows() == [list(names) for _, *names in words]
+
+
+def test_columns_that_no_rule_parts():
+    """Names and numbers between the same two rules: a gap runs down them all, but for a heading across it."""
+    names = ("Cash flow", "Assets", "Debt issued", "Stock")
+    ys = (170, 140, 110, 80, 50, 20)
+    content = ruled((40, 200, 260), ys) + text(45, 150, "All of the numbers in thousands")
+    for y, name in zip((120, 90, 60, 30), names, strict=True):
+        content += text(45, y, name) + text(160, y, str(y)) + text(205, y, "7")
+    (table,) = tables_of(page_of(content), (30, 25, 270, 185), structure=no_objects)
+    assert table.rows()[1:] == [[name, str(y), "7"] for name, y in zip(names, (120, 90, 60, 30), strict=True)]
+    assert (table.cells[0].column_span, table.cells[0].text) == (2, "All of the numbers in thousands")
+
+
+@pytest.mark.parametrize(("first", "columns"), [("a", 2), ("1.", 1)])
+def test_the_marks_of_a_list_are_no_column(first: str, columns: int):
+    ys = (10, 40, 70, 100)
+    lattice = Lattice(
+        (0, 200, 300), (0, *(y + 20 for y in ys)), tuple((r, c, 1, 1) for r in range(4) for c in (0, 1)), ""
+    )
+    words = [w for y in ys for w in (Word(first, (5, y, 15, y + 10)), Word("text", (60, y, 90, y + 10)))]
+    assert len(with_columns(lattice, words).xs) == 3 + (columns == 2)
+
+
+def test_boxes_filled_behind_words_of_a_text_are_no_cells():
+    """A word of code on grey in a cell."""
+    code = "0.8 g 69 117 28 14 re f 0 g" + text(45, 120, "The") + text(64, 120, "code") + text(92, 120, "is")
+    content = code + ruled() + "".join(text(x, y, words) for x, y, words in WORDS if (x, y) != (45, 120))
+    (table,) = tables_of(page_of(content), PLACE, structure=no_objects)
+    assert table.shape == (4, 3)
+    assert table.rows()[1][0].split() in (["The", "code", "is"], ["Thecode", "is"])
+
+
+def test_a_lattice_on_a_form_is_a_table_of_its_own():
+    """The detector takes the whole page, whose other lines have gaps in other places."""
+    ys = (70, 52, 34, 16)
+    content = ruled(ys=ys) + "".join(text(x + 5, y - 14, f"{x}") for x in X[:3] for y in ys[:3])
+    above = "".join(text(x, y, "Name of it") for y in (180, 155, 130, 105) for x in (70, 170))
+    (table,) = tables_of(page_of(content + above), (20, 5, 280, 195), structure=no_objects)
+    assert table.rows() == [[str(x) for x in X[:3]]] * 3
+
+
+def test_a_name_that_goes_on_in_the_next_line_is_one_row():
+    lattice = Lattice((0, 90, 200, 290), (0, 50, 100), tuple((r, c, 1, 1) for r in range(2) for c in range(3)), "rules")
+
+    def band(second: str) -> list[Word]:
+        names = [("Mixed", 5, 10), (second, 5, 30)]
+        numbers = [(str(x + y), x, y) for x in (100, 210) for y in (10, 30)]
+        return [Word(text, (x, y, x + 40, y + 10)) for text, x, y in names + numbers]
+
+    assert len(with_lines(lattice, band("and")).ys) == 3
+    assert len(with_lines(lattice, band("Other")).ys) == 4

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 from zoo.apps.tables import TableExtractor, Word
 from zoo.apps.tables.structure import COLUMN, HEADER, PROJECTED, ROW, SPANNING
 from zoo.apps.tables.text_lines import columns_of, text_lines
-from zoo.apps.tables.windows import find_objects
+from zoo.apps.tables.windows import find_objects, with_unsure
 from zoo.images.boxes import Box, Detection
 
 PITCH = 26
@@ -198,3 +198,13 @@ def test_more_lines_than_any_table_has():
     model = KnownObjects([])
     assert find_objects(model, image, text_lines(image, words), 0.5, {}) == []
     assert model.calls == 400
+
+
+def test_an_unsure_row_with_a_text_of_its_own_is_taken():
+    rows = [Detection(ROW, 0.9, (0.0, 0.0, 100.0, 20.0)), Detection(ROW, 0.4, (0.0, 18.0, 100.0, 40.0))]
+    columns = [Detection(COLUMN, 0.9, (0.0, 0.0, 50.0, 40.0)), Detection(COLUMN, 0.4, (20.0, 0.0, 60.0, 40.0))]
+    lines = [[(5.0, 4.0, 45.0, 16.0)], [(5.0, 24.0, 45.0, 36.0)]]
+    found = with_unsure([*rows, *columns], lines, 0.5)
+    assert [one.score > 0.5 for one in found] == [True, True, True, False]
+    found = with_unsure([*rows, *columns], lines[:1], 0.5)
+    assert [one.score > 0.5 for one in found] == [True, False, True, False]

@@ -14,6 +14,8 @@ from ...images.lines import spans
 from .gaps import LONGEST, gaps_of, letter_height, lines_of
 
 FARTHEST = 0.1  # of a box's width or height: how far an edge that cuts ink moves at most
+RULED = 0.9  # of a box's width: a rule along it
+LINE = 1.5  # heights of letters: it moves so far in a low box, too
 STRONG, LEAST_GAPS, LEAST_LINES = 0.6, 2, 3  # of lines that a gap parts; such gaps, and lines, at least, to go on
 FARTHER = 1.5  # times the usual space between lines, and their usual height: the most in a table
 
@@ -21,22 +23,32 @@ FARTHER = 1.5  # times the usual space between lines, and their usual height: th
 def grown(box: Box, ink: np.ndarray) -> Box:
     """The box with each edge that cuts ink (H, W) moved outwards to the first gap in it.
 
-    An edge stays if there is no gap within a tenth of the box's width or height.  Across, a gap is half as wide as
-    letters are high, so that it is not one between two letters.
+    An edge stays if there is no gap within a tenth of the box's width or height, or a line of text.  Across, a
+    gap is half as wide as letters are high, so that it is not one between two letters.  An edge that cuts none moves to
+    a rule along it that is nearer than letters are high.
     """
     H, W = ink.shape
     x0, y0, x1, y1 = int(box[0]), int(box[1]), min(W, int(np.ceil(box[2]))), min(H, int(np.ceil(box[3])))
     down, across = np.asarray(ink[:, x0:x1].any(1)), np.asarray(ink[y0:y1].any(0))
-    gap = max(2, round(letter_height(ink[y0:y1, x0:x1]) / 2))
-    wide, high = gap + int(FARTHEST * (x1 - x0)), gap + int(FARTHEST * (y1 - y0))
+    letter = letter_height(ink[y0:y1, x0:x1])
+    gap = max(2, round(letter / 2))
+    wide, high = (gap + int(max(FARTHEST * size, LINE * letter)) for size in (x1 - x0, y1 - y0))
     left, top = _steps(across[: x0 + 1][::-1], wide, gap), _steps(down[: y0 + 1][::-1], high, 1)
     right, bottom = _steps(across[x1 - 1 :], wide, gap), _steps(down[y1 - 1 :], high, 1)
+    top = top or _to_rule(ink[:y0, x0:x1][::-1], letter)
+    bottom = bottom or _to_rule(ink[y1:, x0:x1], letter)
     return (
         float(x0 - left) if left else box[0],
         float(y0 - top) if top else box[1],
         float(x1 + right) if right else box[2],
         float(y1 + bottom) if bottom else box[3],
     )
+
+
+def _to_rule(ink: np.ndarray, near: float) -> int:
+    """The number of pixels (h, w) from an edge to the end of a rule along it that is so near; 0 if there is none."""
+    ruled = np.flatnonzero(ink[: int(near) + 1].mean(1) >= RULED) if ink.size else []
+    return int(ruled[-1]) + 1 if len(ruled) else 0
 
 
 def _steps(line: np.ndarray, most: int, gap: int) -> int:
@@ -55,15 +67,16 @@ def extended(page: np.ndarray, box: Box) -> Box:
     """The box with the lines above and below it that go on in its columns, on a page (H, W, 3) uint8.
 
     These are no farther from it than its own lines are apart, and the gaps between its columns go on through them.
+    Below an empty row sums are lines of the table, too: they end where its lines end, and leave the first column empty.
     """
     x0, y0, x1, y1 = box
-    below = _going_on(page[max(0, int(y0)) :, max(0, int(x0)) : int(x1) + 1], y1 - max(0, int(y0)))
+    below = _going_on(page[max(0, int(y0)) :, max(0, int(x0)) : int(x1) + 1], y1 - max(0, int(y0)), sums=True)
     above = _going_on(page[: int(y1) + 1, max(0, int(x0)) : int(x1) + 1][::-1], int(y1) + 1 - y0)
     return x0, y0 - above, x1, y1 + below
 
 
-def _going_on(part: np.ndarray, high: float) -> float:
-    """How much higher than `high` a table at the top of a part of a page (h, w, 3) is."""
+def _going_on(part: np.ndarray, high: float, sums: bool = False) -> float:
+    """How much higher than `high` a table at the top of a part of a page (h, w, 3) is; sums: of these, too."""
     top = int(high)
     if top >= len(part) or max(part.shape) > 2 * LONGEST:
         return 0.0
@@ -84,7 +97,12 @@ def _going_on(part: np.ndarray, high: float) -> float:
         line = np.asarray(lines[a:b].any(0))
         crossed = sum(bool(line[c:d].all()) for c, d in columns)
         parted = sum(bool(line[:c].any() and line[d:].any()) for c, d in columns) - crossed
-        if a - reached > FARTHER * max(apart, 1) or b - a > FARTHER * tall or crossed or 2 * parted < len(columns):
+        far = a - reached > FARTHER * max(apart, 1) or 2 * parted < len(columns)
+        if far and sums and len(spans(line)) > 1 and a - reached <= FARTHER * apart + tall + apart:
+            ends = [np.flatnonzero(lines[c:d].any(0))[-1] for c, d in own]
+            seen = np.flatnonzero(line)
+            far = 2 * seen[0] < sum(columns[0]) or abs(seen[-1] - np.median(ends)) > letter
+        if far or b - a > FARTHER * tall or crossed:
             break
         reached = b
     return float(max(0, reached - max(top, end)) * step) if reached > end else 0.0

@@ -18,12 +18,13 @@ from ...images import MAX_PIXELS, ImageInput, open_image, open_pixels
 from ...images.boxes import Box, Detection, check_fraction, draw_boxes
 from ...warning import warn
 from ..documents import Rules
-from .boxes import HALF, inside
+from .boxes import HALF, bounding_box, inside
 from .column_gaps import with_gaps
 from .crop import TableCrop, crop_table
 from .direction import text_direction
 from .doubts import add_doubts, find_doubts
 from .finding import ROTATED, Detector, find_tables, ink_of, ink_words, reading_order, share_of_ink
+from .frames import frames_of, without_frames
 from .gaps import has_no_grid
 from .lattice import Lattice
 from .leaders import without_leaders
@@ -38,7 +39,7 @@ from .surrounding import fitted, has_lines, why_no_table, without_titles_and_not
 from .table import Table, Word
 from .text_lines import ink_blocks, text_lines, without_leader_dots
 from .values import uncertain_numbers
-from .windows import find_objects
+from .windows import find_objects, with_unsure
 from .words import check_words, words_outside
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ class TableExtractor:
         if words is not None:
             check_words(words)
         page = open_pixels(image, data_format=data_format, max_pixels=max_pixels)
-        places = self.places(page)
+        frames = [] if self.detection is None else frames_of(page)
+        places = self.places(page, frames)
         if words is None and self.ocr is not None:
             words = self._ocr_words(self.ocr, page, places)
         if words is not None:
@@ -145,11 +147,12 @@ class TableExtractor:
         near: Callable[[Box], Sequence[Word]] = cache(lambda box: ink_words(page, box) if words is None else words)
         if self.detection is not None:
             places = [found._replace(box=box) for found in places for box in parted(found.box, near(found.box))]
+        clean = without_frames(page, frames, [found.box for found in places])
         lattices, ruled_within = ruled_places(page, places, words, near, rules, self.detection is not None)
         tables, rest = [], list(reading_order(list(lattices)))
         while rest:
             found = rest.pop(0)
-            table = self._found(page, found, words, lattices[found])
+            table = self._found(clean, found, words, lattices[found])
             if isinstance(table, str):
                 if self.detection is not None:
                     warn(f"what was found at ({', '.join(f'{v:.0f}' for v in found.box)}) {table}")
@@ -187,12 +190,12 @@ class TableExtractor:
                 return f"{reason}: it is no table, and is left out"
         return table
 
-    def places(self, page: np.ndarray) -> list[Detection]:
-        """The places of the tables of a page (H, W, 3), clipped to it, as `finding.find_tables` says."""
+    def places(self, page: np.ndarray, frames: Sequence[Box] = ()) -> list[Detection]:
+        """The places of the tables of a page (H, W, 3) with `frames`, clipped to it, as `finding.find_tables` says."""
         H, W = page.shape[:2]
         if self.detection is None:
             return [Detection(TABLE, 1.0, (0.0, 0.0, float(W), float(H)))]
-        return find_tables(self.detection, page, self.threshold)
+        return find_tables(self.detection, page, self.threshold, frames)
 
     def crop(self, page: np.ndarray, found: Detection, words: Sequence[Word] = ()) -> TableCrop:
         """A table of a page (H, W, 3) with its margin, upright by its words or else by the label of detection."""
@@ -231,9 +234,15 @@ class TableExtractor:
         objects = None
         if lattice is None:
             objects = find_objects(self.structure, crop.pixels, lines, self.threshold, self.options)
+            objects = with_unsure(objects, lines, self.threshold)
             objects = with_ruled_rows(with_gaps(objects, lines, self.threshold), crop.pixels, self.threshold)
             objects = with_ruled_header(objects, crop.pixels, lines, self.threshold)
-            build = partial(build_table, objects, thresholds=self.threshold, check_spans=True)
+            around = None  # the network's "table" may leave out rows that the detector saw
+            if self.detection is not None:
+                around = bounding_box(
+                    [place, *(o.box for o in objects if o.label == TABLE and o.score > self.threshold)]
+                )
+            build = partial(build_table, objects, box=around, thresholds=self.threshold, check_spans=True)
         else:
             look = partial(self.structure, threshold=self.threshold, **self.options)
             build = partial(ruled_table, lattice.mapped(crop.from_page), crop.pixels, look)

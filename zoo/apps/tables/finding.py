@@ -15,7 +15,9 @@ from ...images.lines import is_blank, spans
 from .boxes import HALF, bounding_box, check_box, inside, share, shared_height
 from .cell_borders import INK
 from .edges import extended, grown
+from .frames import without_frames
 from .gaps import FEW_LINES, GRID, LONGEST, OPEN, closed, gap_share, gaps_of, letter_height, lines_of
+from .side_by_side import rules_across
 from .table import Word
 from .text_lines import ink_lines, ink_without_rules
 
@@ -25,6 +27,8 @@ TABLE, ROTATED = "table", "table rotated"  # the second is a table whose text ru
 Detector = Callable[..., Sequence[Detection]]
 
 OVERLAP = 0.1  # of a box within another: they show parts of one table
+LIKELY, RULED = 0.8, 0.2  # of the threshold: the least score of what looks like a table, and of what has rules, too
+LEAST_RULES = 2  # across it: above and below its header, say
 SURE = 0.8  # score of a detection that a second look does not replace, unless its columns run on beyond it
 TIGHT = 0.85  # of a picture's area within the bounding box of its ink: there is hardly any margin
 HELD = 0.8  # of the ink in one box: there is no need of a second look
@@ -34,9 +38,10 @@ BLOCK = 32  # pixels: paper is as light over such a square
 MAX_FOUND = 1000  # boxes of a page: no detector has as many queries, and pairs of boxes cost time
 
 
-def find_tables(detect: Detector, page: np.ndarray, threshold: float) -> list[Detection]:
+def find_tables(detect: Detector, page: np.ndarray, threshold: float, frames: Sequence[Box] = ()) -> list[Detection]:
     """The places of the tables of a page (H, W, 3) uint8, clipped to it, from the top down and from left to right.
 
+    frames: of the page (`frames.frames_of`); a box does not grow into one of them.
     Boxes that overlap are one, unless one of them holds several that are surer; and a box whose edge cuts ink grows to
     where that ink ends.  A picture that its ink fills, or of which the boxes leave much ink out, is looked at a second
     time within a white margin, since detectors were trained on pages.
@@ -46,6 +51,9 @@ def find_tables(detect: Detector, page: np.ndarray, threshold: float) -> list[De
     if is_blank(page) or not (ink := ink_of(page)).any():
         return list(reading_order(found))
     found = _second_look(detect, page, threshold, ink, found)
+    clean = without_frames(page, frames, [d.box for d in found])
+    if clean is not page:
+        page, ink = clean, ink_of(clean)
     found = [d._replace(box=grown(d.box, ink)) for d in found]
     longer = [extended(page, d.box) for d in found]
     for i, box in enumerate(longer):
@@ -55,20 +63,30 @@ def find_tables(detect: Detector, page: np.ndarray, threshold: float) -> list[De
 
 
 def _found(detect: Detector, page: np.ndarray, threshold: float, *, margin: bool = False) -> list[Detection]:
-    """The tables that a detector finds on a page, or within a white margin as wide as it, clipped to the page."""
+    """The tables that a detector finds on a page, or within a white margin as wide as it, clipped to the page.
+
+    One that it is a little less sure of counts if gaps between columns part most of its lines; if rules go across it,
+    too, one that it is hardly sure of.
+    """
     H, W = page.shape[:2]
     step = 1 + max(H, W) // LONGEST if margin else 1
     m = max(H, W) // step if margin else 0
     seen = np.pad(page[::step, ::step], ((m, m), (m, m), (0, 0)), constant_values=255) if margin else page
     found = []
-    for one in sorted(detect(seen, threshold=threshold), key=lambda d: -d.score)[:MAX_FOUND]:
+    for one in sorted(detect(seen, threshold=RULED * threshold), key=lambda d: -d.score)[:MAX_FOUND]:
         x0, y0, x1, y1 = check_box(f"the box of a {one.label!r} that detection found", one.box)
         x0, y0, x1, y1 = ((v - m) * step for v in (x0, y0, x1, y1))
         box = max(x0, 0.0), max(y0, 0.0), min(x1, float(W)), min(y1, float(H))
         label = one.label.lower()  # models of a page's layout have other labels as well, and some a "Table"
         if label in (TABLE, ROTATED) and box[0] < box[2] and box[1] < box[3]:
             found.append(one._replace(label=label, box=box))
-    return joined(found)
+    sure = joined([one for one in found if one.score > threshold])
+    for one in joined([one for one in found if one.score <= threshold]):
+        if any(_overlap(one.box, other.box) >= OVERLAP for other in sure) or gap_share(page, one.box) < OPEN:
+            continue
+        if one.score > LIKELY * threshold or len(rules_across(page, one.box)) >= LEAST_RULES:
+            sure.append(one)
+    return sure
 
 
 def _second_look(

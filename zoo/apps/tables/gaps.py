@@ -9,7 +9,7 @@ import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import spans
-from .text_lines import LONGEST, closed, letter_height, text_ink
+from .text_lines import LONGEST, closed, ink_without_dots, letter_height
 
 COLUMN_GAP = 1.2  # heights of letters: the least gap between two columns; spaces between words are half of it
 OPEN = 0.7  # of the lines with text on both sides of a gap between columns: they do not cross it
@@ -32,9 +32,9 @@ def has_no_grid(page: np.ndarray, box: Box) -> bool:
     """
     lines, high, _ = lines_of(page, box)
     rows = np.asarray(lines.any(1))
-    if np.count_nonzero(rows) <= 2.5 * high:
-        return False
     full, bands = lines.copy(), spans(rows)
+    if np.count_nonzero(rows) <= (3 if len(bands) <= 2 else 2.5) * high:
+        return False
     if high <= np.median([bottom - top for top, bottom in bands]):  # bars of a chart are higher than its lines
         for top, bottom in bands:
             if bottom - top <= FEW_LINES * high:  # a dash is as high as its line
@@ -50,7 +50,7 @@ def lines_of(page: np.ndarray, box: Box) -> tuple[np.ndarray, float, int]:
     """
     x0, y0, x1, y1 = (max(0, int(v)) for v in box)
     step = 1 + max(y1 - y0, x1 - x0) // LONGEST
-    ink = text_ink(page[y0 : y1 + 1 : step, x0 : x1 + 1 : step])
+    ink = ink_without_dots(page[y0 : y1 + 1 : step, x0 : x1 + 1 : step])
     high = letter_height(ink)
     return closed(ink, round(COLUMN_GAP * high)), high, step
 

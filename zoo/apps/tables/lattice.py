@@ -70,19 +70,24 @@ class Lattice:
 def find_lattices(rules: Rules, near: float, origin: str) -> list[Lattice]:
     """The lattices of rules that touch one another, those of the most cells first.  near: in pixels."""
     across, down = (np.array(of, np.float64).reshape(-1, 3) for of in (rules.across, rules.down))
+    found = [_lattice(across[a], down[d], near, origin) for a, d in touching_groups(across, down, near, 2)]
+    return _stacked([one for one in found if one is not None], near)
+
+
+def touching_groups(
+    across: np.ndarray, down: np.ndarray, near: float, least: int = 1
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The groups of rules across (N, 3) and down (M, 3), indices of each, that touch one another.
+
+    Rules down that touch fewer than `least` are left out: a letter's stroke, or an end that hangs over.
+    """
     touching = (
         (across[:, None, 1] - near <= down[:, 0])
         & (down[:, 0] <= across[:, None, 2] + near)
         & (down[:, 1] - near <= across[:, None, 0])
         & (across[:, None, 0] <= down[:, 2] + near)
     )
-    touching &= touching.sum(0) > 1  # what touches one rule is a letter's stroke, or an end that hangs over
-    found = [_lattice(across[a], down[d], near, origin) for a, d in _groups(touching)]
-    return _stacked([one for one in found if one is not None], near)
-
-
-def _groups(touching: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The groups of rules across and down (indices of each) of a matrix (N, M) of those that touch."""
+    touching &= touching.sum(0) >= least
     left = touching.any(1)
     while left.any():
         a = np.zeros(len(left), bool)

@@ -6,13 +6,15 @@ Boxes are (x0, y0, x1, y1) in pixels of the page.  Shapes: R rows, C columns.
 from __future__ import annotations
 
 import itertools
+import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ..documents import Word
+from ...images.lines import spans
+from ..documents import Rule, Rules, Word
 from .boxes import HALF, inside
 from .direction import quarters
 from .lattice import Lattice
@@ -23,6 +25,7 @@ MIN_LINES = 4  # lines of words in a row of a lattice that is split into them
 FILLED = 0.7  # the share of columns with words in such a line
 ALIKE = 0.8  # the share of such lines
 WIDE = 1.5  # heights of a word: the words of one cell are nearer
+APART = 1.0  # and the words of two columns are farther, if all rows have the gap
 MIN_APART = 3  # lines of cells in one column, of which half have wider gaps: rules do not part all of the columns
 MOST_OPEN = 0.1  # the share of a lattice's words in such cells, and in those around other lattices
 MIN_FILLED = 0.25  # the share of cells with words, below which a lattice that no detector found is none
@@ -30,8 +33,35 @@ BESIDE, HEAD_LINES = 0.8, 4  # of a lattice's rows, with names to the left of it
 LOW, NARROW = 0.5, 1.6  # heights of words: a row that is lower, or a column that is narrower, holds none
 CUT = 0.25  # of a word's height, above and below: a border within cuts the word
 NAME = 2  # letters of a word with figures that is a name: "FY2014"
+NEAR, MARKED = 0.6, 5.0  # heights of words: between two of one text, and of a box filled behind words
 BULLETS = "•◦▪‣–-*"
 FEW = 6  # the least number of cells with words of such a lattice
+COUNTED = re.compile(r"\(?\w{1,2}[.)]")  # "1.", "a)": what a list's lines begin with
+
+
+def without_marks(rules: Rules, words: Sequence[Word]) -> Rules:
+    """The rules without the sides of boxes that are filled behind words of a text, which goes on close beside them."""
+    boxes = np.array([w.box for w in words if w.text.strip()]).reshape(-1, 4)
+    high = float(np.median(boxes[:, 3] - boxes[:, 1])) if len(boxes) else 0.0
+    marked = {
+        (round(rule.start), round(rule.end))
+        for rule in rules.down
+        if rule.end - rule.start <= MARKED * high and _goes_across(rule, boxes, high)
+    }
+    kept = (rule for rule in rules.down if (round(rule.start), round(rule.end)) not in marked)
+    return replace(rules, down=tuple(kept)) if marked else rules
+
+
+def _goes_across(rule: Rule, boxes: np.ndarray, high: float) -> bool:
+    """True if in most lines beside a rule down the words (N, 4) on both sides are as near as those of one text."""
+    x0, y0, x1, y1 = boxes.T
+    level = (y0 + y1) / 2
+    beside = (rule.start < level) & (level < rule.end)
+    left = boxes[beside & (x1 - x0 < 2 * (rule.at - x0)) & (rule.at - x1 <= NEAR * high)]
+    right = boxes[beside & (x1 - x0 > 2 * (rule.at - x0)) & (x0 - rule.at <= NEAR * high)]
+    near = right[:, 0] - left[:, None, 2] <= NEAR * high
+    near &= np.abs(right[:, 1] + right[:, 3] - left[:, None, 1] - left[:, None, 3]) <= high
+    return 2 * high * near.any(1).sum() >= rule.end - rule.start
 
 
 def is_table(lattice: Lattice, others: Sequence[Lattice], words: Sequence[Word], detected: bool) -> bool:
@@ -90,6 +120,58 @@ def with_sides(lattice: Lattice, words: Sequence[Word]) -> Lattice:
         ys = (min(w.box[1] for w in own), *ys)
         cells = [(0, c, 1, 1) for c in range(len(xs) - 1)] + [(r + 1, c, rs, cs) for r, c, rs, cs in cells]
     return replace(lattice, xs=xs, ys=ys, cells=tuple(sorted(cells)))
+
+
+def with_columns(lattice: Lattice, words: Sequence[Word]) -> Lattice:
+    """The lattice with each column parted at gaps down it that no rule shows: most cells have words on both sides.
+
+    Cells with words across a gap span it.
+    """
+    if any(quarters(word.angle or 0.0) for word in words):
+        return lattice
+    for c in reversed(range(len(lattice.xs) - 1)):
+        lattice = _parted(lattice, c, words)
+    return lattice
+
+
+def _parted(lattice: Lattice, c: int, words: Sequence[Word]) -> Lattice:
+    """The lattice with column `c` parted at its gaps, from the right."""
+    held = dict(zip(lattice.cells, lattice.held(words), strict=True))
+    own = [of for cell, of in held.items() if cell[1] == c and cell[3] == 1 and of]
+    if len(own) < MIN_APART:
+        return lattice
+    high = statistics.median(w.box[3] - w.box[1] for of in own for w in of)
+    left, right = int(lattice.xs[c]), int(lattice.xs[c + 1]) + 1
+    crossed = np.zeros(right - left, int)
+    for of in own:
+        seen = np.zeros(right - left, bool)
+        for w in of:
+            seen[max(0, int(w.box[0]) - left) : max(0, int(np.ceil(w.box[2])) - left)] = True
+        crossed += seen
+    for a, b in reversed(spans(crossed <= max(1, MOST_OPEN * len(own)))):
+        x = left + (a + b) / 2
+        sides = [([w for w in of if w.box[2] <= x], [w for w in of if w.box[0] >= x]) for of in own]
+        both = [(before, after) for before, after in sides if any(map(_is_written, before)) and after]
+        if b - a < APART * high or a == 0 or b == right - left or len(both) < max(MIN_APART, HALF * len(own)):
+            continue
+        firsts = [max(before, key=lambda w: w.box[2]) for before, _ in both]
+        if sum(not _is_written(w) or bool(COUNTED.fullmatch(w.text)) for w in firsts) >= HALF * len(both):
+            continue
+        return _parted(_cut_at(lattice, c, x, held), c, words)
+    return lattice
+
+
+def _cut_at(lattice: Lattice, c: int, x: float, held: Mapping[tuple[int, int, int, int], Sequence[Word]]) -> Lattice:
+    """The lattice with column `c` cut at x, but for the cells with words across it."""
+    cells = []
+    for cell, own in held.items():
+        r, left, rs, cs = cell
+        if left == c and cs == 1 and not any(w.box[0] < x < w.box[2] for w in own):
+            cells += [(r, c, rs, 1), (r, c + 1, rs, 1)]
+        else:
+            cells.append((r, left + (left > c), rs, cs + (left <= c < left + cs)))
+    xs = (*lattice.xs[: c + 1], x, *lattice.xs[c + 1 :])
+    return replace(lattice, xs=xs, cells=tuple(sorted(cells)))
 
 
 def without_gaps(lattice: Lattice, words: Sequence[Word]) -> Lattice:
@@ -169,6 +251,8 @@ def _rows_of(lines: Sequence[list[Word]], xs: Sequence[float]) -> list[list[Word
         return list(lines)
     if len(full) < 2:
         return []
+    if any(_goes_on(a, b, xs) for a, b in itertools.pairwise(full)):
+        return []
     common = set.intersection(*(_columns(line, xs) for line in full))
     beside = set().union(*(_columns(line, xs) for line in lines if not any(line is one for one in full)))
     cells = [[[w for w in line if _columns([w], xs) == {c}] for line in full] for c in common]
@@ -182,6 +266,17 @@ def _is_name(words: Sequence[Word]) -> bool:
     return not _are_numbers(words) or any(sum(map(str.isalpha, w.text)) >= NAME for w in words)
 
 
+def _goes_on(line: Sequence[Word], below: Sequence[Word], xs: Sequence[float]) -> bool:
+    """True if a text goes on in the line below, which begins no name, as the line does: "mixed decyl", "and hexyl"."""
+    here, there = (_firsts(of, xs) for of in (line, below))
+    return any(text[0].islower() and not here.get(c, text)[0].islower() for c, text in there.items())
+
+
+def _firsts(line: Sequence[Word], xs: Sequence[float]) -> dict[int, str]:
+    """The first word in each column of a line."""
+    return {c: w.text for w in sorted(line, key=lambda w: -w.box[0]) for c in _columns([w], xs)}
+
+
 def _are_numbers(words: Sequence[Word]) -> bool:
     """True for the words of a number, as "5.1 %", "$ 5" and "5.1 (2.0)" are, and "(5.1 %)" below a text is not."""
     text = "".join(w.text for w in sorted(words, key=lambda w: w.box) if _is_written(w))
@@ -190,8 +285,7 @@ def _are_numbers(words: Sequence[Word]) -> bool:
 
 def _is_listed(line: Sequence[Word], xs: Sequence[float]) -> bool:
     """True for a line that begins with a bullet in each of its columns."""
-    firsts = {c: w.text for w in sorted(line, key=lambda w: -w.box[0]) for c in _columns([w], xs)}
-    return all(text[0] in BULLETS for text in firsts.values())
+    return all(text[0] in BULLETS for text in _firsts(line, xs).values())
 
 
 def with_missing_borders(lattice: Lattice, words: Sequence[Word]) -> Lattice:

@@ -14,11 +14,19 @@ import numpy as np
 from ...images.boxes import Box, Detection
 from ...images.lines import spans
 from ..documents import Rules, Word
-from .boxes import HALF, inside, shared_height
+from .boxes import HALF, bounding_box, inside, shared_height
 from .cell_borders import INK
 from .ink_rules import ink_rules, picture_rules
 from .lattice import Lattice, find_lattices, lattice_table, with_headings
-from .lattice_words import is_table, with_lines, with_missing_borders, with_sides, without_gaps
+from .lattice_words import (
+    is_table,
+    with_columns,
+    with_lines,
+    with_missing_borders,
+    with_sides,
+    without_gaps,
+    without_marks,
+)
 from .structure import HEADER, TABLE, count_header_rows
 from .table import Table
 from .text_lines import blocks_of, word_lines
@@ -50,10 +58,12 @@ def ruled_places(
     the one place.
     """
     near = max(2.0, NEAR * min(page.shape[:2]))
-    lattices = find_lattices(rules, near, "rules") if rules is not None else []
-    seen = picture_rules if rules is None else ink_rules  # a PDF's page is drawn as large as it takes
-    lattices = lattices or find_lattices(seen(page, near), near, "ink")
+    lattices = find_lattices(without_marks(rules or Rules(), words or ()), near, "rules")
+    if not lattices:
+        seen = picture_rules if rules is None else ink_rules  # a PDF's page is drawn as large as it takes
+        lattices = find_lattices(without_marks(seen(page, near), words or ()), near, "ink")
     lattices = with_headings(lattices, near, partial(_has_text, page, words))
+    lattices = [with_columns(one, _words(page, one, words)) for one in lattices]
     left: dict[Detection, Lattice | None] = dict.fromkeys(places)
     if not detected:  # one table: its title and notes are part of it
         lattices = lattices[:1]
@@ -95,11 +105,20 @@ def _has_text(page: np.ndarray, words: Sequence[Word] | None, box: Box) -> bool:
 
 
 def _has_rows(box: Box, own: Sequence[Lattice], words: Sequence[Word]) -> bool:
-    """True if many lines of the words in a box that are in none of its lattices have gaps, as rows of a table have."""
+    """True if many lines of the words in a box that are in none of its lattices have gaps, as rows of a table have.
+
+    Gaps of lines apart from the lattices count if no text is across a border of these.
+    """
     rest = [word for word in words if inside(word.box, box) >= HALF]
     lines = word_lines([word for word in rest if all(inside(word.box, one.box) < HALF for one in own)])
-    rows = sum(len(blocks_of([word.box for word in line], TEXT_GAP)) > 1 for line in lines)
-    return rows > MOST_ROWS * len(lines)
+    texts = [blocks_of([word.box for word in line], TEXT_GAP) for line in lines]
+    parted = [(bounding_box(of), of) for of in texts if len(of) > 1]
+    borders = [x for one in own for x in one.xs[1:-1]]
+    free = [of for _, of in parted if not any(x0 < x < x1 for x0, _, x1, _ in of for x in borders)]
+    touches = any(
+        max(one.ys[0] - y1, y0 - one.ys[-1]) < HALF * (y1 - y0) for (_, y0, _, y1), _ in parted for one in own
+    )
+    return len(parted if touches else free) > MOST_ROWS * len(lines)
 
 
 def _share(page: np.ndarray, box: Box, held: Sequence[Box], words: Sequence[Word] | None) -> float:

@@ -116,6 +116,12 @@ def closed(ink: np.ndarray, gap: int) -> np.ndarray:
     return ink | (after - before <= gap + 1)
 
 
+def ink_without_dots(pixels: np.ndarray) -> np.ndarray:
+    """The pixels (Y, X) of `text_ink` without rules of dots, and without leaders."""
+    ink = text_ink(pixels)
+    return ink & ~_dotted(ink)
+
+
 def ink_without_rules(pixels: np.ndarray) -> np.ndarray:
     """The ink of text, (Y, X) bool, without rules, also of dots, and without edges of filled cells."""
     ink = text_ink(pixels)

@@ -24,6 +24,7 @@ ROW_PIXELS, COLUMN_PIXELS = 12.8, 26.6
 WINDOW, COMMON = 0.8, 0.2  # of these limits: a window, and the part of it that two neighbours share
 MAX_WINDOWS = 400  # down, and across: what time allows; more lines than these hold are no table that a model reads
 UNSURE = 0.15  # objects with a higher score are returned, even below the threshold: they are reasons for doubt
+LIKELY = 0.3  # score of a row, or a column, that is taken if no other one holds its text
 BY_GAPS = 0.75  # score of a column that is known by the gaps in a single line of text alone
 MARGIN = 8  # pixels of paper, at least, between a window's cut edge and the edge of what the model is given
 
@@ -85,6 +86,25 @@ def find_objects(
     for label in (SPANNING, PROJECTED):
         objects += _joined([one for one in found if one.object.label == label], down, across)
     return [_whole(one, marks, X) if one.label == PROJECTED else one for one in objects] + unsure
+
+
+def with_unsure(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], threshold: float) -> list[Detection]:
+    """The objects with unsure rows and columns as sure ones where these alone hold a text, and lie between the others.
+
+    lines: the words of each line of text.
+    """
+    found = list(objects)
+    for label, axis in ((ROW, 1), (COLUMN, 0)):
+        sides = [(one, one.box[axis], one.box[axis + 2]) for one in objects if one.label == label]
+        sure = [(a, b) for one, a, b in sides if one.score > threshold]
+        unsure = sorted((one for one in sides if LIKELY <= one[0].score <= threshold), key=lambda one: -one[0].score)
+        for one, a, b in unsure if sure else ():
+            middles = [(word[axis] + word[axis + 2]) / 2 for line in lines for word in line]
+            alone = any(a < at < b and not any(low < at < high for low, high in sure) for at in middles)
+            if alone and sum(share(a, b, low, high) for low, high in sure) < HALF:
+                found[found.index(one)] = one._replace(score=math.nextafter(threshold, 1.0))
+                sure.append((a, b))
+    return found
 
 
 def _one_row(line: Sequence[Box]) -> list[Detection]:
