@@ -183,6 +183,9 @@ def test_a_table_that_the_detector_is_less_sure_of_has_gaps_between_columns() ->
     for page, count in ((table, 1), (text, 0)):
         box = 60.0, 60.0, float(page.shape[1] - 60), 260.0
         assert len(find_tables(says(box, score=0.45), page, 0.5)) == count
+        assert not find_tables(says(box, score=0.15), page, 0.5)
+        page[[60, 82, 250], 60:-60] = 0  # rules above, below the header and at the end
+        assert len(find_tables(says(box, score=0.15), page, 0.5)) == count
 
 
 @pytest.mark.parametrize(

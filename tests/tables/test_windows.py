@@ -208,3 +208,11 @@ def test_an_unsure_row_with_a_text_of_its_own_is_taken():
     assert [one.score > 0.5 for one in found] == [True, True, True, False]
     found = with_unsure([*rows, *columns], lines[:1], 0.5)
     assert [one.score > 0.5 for one in found] == [True, False, True, False]
+
+
+def test_a_row_without_text_goes_that_lies_over_one_with_text():
+    line = [[(5.0, 2.0, 45.0, 14.0)]]
+    full, over, below = (Detection(ROW, 0.9, (0.0, y, 100.0, y + 20)) for y in (0.0, 9.0, 12.0))
+    assert with_unsure([full, over], line, 0.5) == [full]
+    assert with_unsure([full, below], line, 0.5) == [full, below]
+    assert with_unsure([over, below], line, 0.5) == [over, below]  # neither has one

@@ -28,7 +28,7 @@ Detector = Callable[..., Sequence[Detection]]
 
 OVERLAP = 0.1  # of a box within another: they show parts of one table
 LIKELY, RULED = 0.8, 0.2  # of the threshold: the least score of what looks like a table, and of what has rules, too
-LEAST_RULES = 2  # across it: above and below its header, say
+LEAST_RULES = 3  # across it: above and below its header, and at its end
 SURE = 0.8  # score of a detection that a second look does not replace, unless its columns run on beyond it
 TIGHT = 0.85  # of a picture's area within the bounding box of its ink: there is hardly any margin
 HELD = 0.8  # of the ink in one box: there is no need of a second look

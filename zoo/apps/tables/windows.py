@@ -91,19 +91,27 @@ def find_objects(
 def with_unsure(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], threshold: float) -> list[Detection]:
     """The objects with unsure rows and columns as sure ones where these alone hold a text, and lie between the others.
 
+    A row, or a column, without a text goes if it lies over half of one that has a text.
     lines: the words of each line of text.
     """
     found = list(objects)
     for label, axis in ((ROW, 1), (COLUMN, 0)):
-        sides = [(one, one.box[axis], one.box[axis + 2]) for one in objects if one.label == label]
-        sure = [(a, b) for one, a, b in sides if one.score > threshold]
-        unsure = sorted((one for one in sides if LIKELY <= one[0].score <= threshold), key=lambda one: -one[0].score)
-        for one, a, b in unsure if sure else ():
-            middles = [(word[axis] + word[axis + 2]) / 2 for line in lines for word in line]
-            alone = any(a < at < b and not any(low < at < high for low, high in sure) for at in middles)
-            if alone and sum(share(a, b, low, high) for low, high in sure) < HALF:
+        middles = [(word[axis] + word[axis + 2]) / 2 for line in lines for word in line]
+        sides = {one: (one.box[axis], one.box[axis + 2]) for one in objects if one.label == label}
+        full = {one for one, (a, b) in sides.items() if any(a < at < b for at in middles)}
+        sure = [one for one in sides if one.score > threshold]
+        for one in [one for one in sure if one not in full]:
+            if any(share(*sides[other], *sides[one]) >= HALF for other in sure if other in full):
+                found.remove(one)
+                sure.remove(one)
+        unsure = sorted((one for one in full if LIKELY <= one.score <= threshold), key=lambda one: -one.score)
+        for one in unsure if sure else ():
+            a, b = sides[one]
+            held = [sides[other] for other in sure]
+            alone = any(a < at < b and not any(low < at < high for low, high in held) for at in middles)
+            if alone and sum(share(a, b, low, high) for low, high in held) < HALF:
                 found[found.index(one)] = one._replace(score=math.nextafter(threshold, 1.0))
-                sure.append((a, b))
+                sure.append(one)
     return found
 
 
