@@ -222,7 +222,8 @@ def test_options_reach_the_extractor(stub: Stub, capsys: pytest.CaptureFixture[s
     args = ["--structure", "my/structure", "--detection", "my/detection", "--threshold", "0.25", "--padding", "3"]
     assert run("page.png", *args) == 0
     assert [name for name, _, _ in stub.loaded] == ["my/structure", "my/detection", "zoo-read"]
-    assert stub.thresholds == {0.15, 0.25}  # of the structure, whose low scores are reasons for doubt, and of detection
+    # Of the structure, whose low scores are reasons for doubt, and of detection, whose low scores rules may confirm.
+    assert stub.thresholds == {0.15, 0.2 * 0.25}
     stub.loaded.clear()
     assert run("page.png", "--no-detection", "--json") == 0
     assert [name for name, _, _ in stub.loaded] == ["zoo-table-structure", "zoo-read"]

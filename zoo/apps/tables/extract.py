@@ -237,12 +237,10 @@ class TableExtractor:
             objects = with_unsure(objects, lines, self.threshold)
             objects = with_ruled_rows(with_gaps(objects, lines, self.threshold), crop.pixels, self.threshold)
             objects = with_ruled_header(objects, crop.pixels, lines, self.threshold)
-            around = None  # the network's "table" may leave out rows that the detector saw
-            if self.detection is not None:
-                around = bounding_box(
-                    [place, *(o.box for o in objects if o.label == TABLE and o.score > self.threshold)]
-                )
-            build = partial(build_table, objects, box=around, thresholds=self.threshold, check_spans=True)
+            whole = [one.box for one in objects if one.label == TABLE and one.score > self.threshold]
+            # The network's "table" may leave out rows that the detector saw.
+            box = bounding_box([place, *whole]) if whole and self.detection is not None else None
+            build = partial(build_table, objects, box=box, thresholds=self.threshold, check_spans=True)
         else:
             look = partial(self.structure, threshold=self.threshold, **self.options)
             build = partial(ruled_table, lattice.mapped(crop.from_page), crop.pixels, look)
