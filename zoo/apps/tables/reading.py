@@ -108,7 +108,7 @@ def _higher(image: np.ndarray, place: Box, box: Box, height: float) -> np.ndarra
 
 def dark_on_light(line: np.ndarray) -> np.ndarray:
     """A line (h, w, 3) uint8; one whose ink is lighter than its paper, such as a coloured header, as black on white."""
-    paper = np.median(line, (0, 1))
+    paper = np.median(np.concatenate([line[0], line[-1], line[:, 0], line[:, -1]]), 0)
     away = line - paper
     distance = np.abs(away).sum(-1)
     ink = away[distance >= np.percentile(distance, STRONGEST)].mean(0)  # the colour of most of a stroke's inner pixels
