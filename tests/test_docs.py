@@ -90,7 +90,8 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             return replace(local_checkpoint(as_name(folder), True), name=name.text, revision=COMMIT)
         return from_hub(name, *options, **more)
 
-    monkeypatch.setattr(zoo.hub, "from_hub", found)
+    for module in ("zoo.hub", "zoo.lock"):
+        monkeypatch.setattr(f"{module}.from_hub", found)
     # Processes of their own would not know the stand-ins.
     monkeypatch.setattr("zoo.apps.cli.table.extract_pages", lambda pages, worker, jobs: extract_pages(pages, worker))
     monkeypatch.setattr("zoo.apps.cli.demo.serve", lambda *_: None)  # which would never end
