@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw
 
 from tests.small_pdf import line, pdf, text
 from zoo.apps.documents import Page, Rule, Rules, open_document
 from zoo.apps.tables import Table, TableExtractor, Word
-from zoo.apps.tables.ink_rules import ink_rules, picture_rules
-from zoo.apps.tables.lattice import Lattice, find_lattices
-from zoo.apps.tables.lattice_words import with_columns, with_lines, without_gaps
 from zoo.apps.tables.pages import page_tables
 from zoo.apps.tables.ruled import ruled_places
 from zoo.images.boxes import Box, Detection
@@ -170,16 +165,6 @@ def test_gaps_between_boxes_of_cells_are_no_columns(gap: float) -> None:
     assert table.rows() == ROWS
 
 
-def test_a_stroke_in_a_gap_between_cells_is_no_column() -> None:
-    xs, ys = (0.0, 50.0, 54.0, 100.0), (0.0, 20.0, 40.0)
-    lattice = Lattice(xs, ys, tuple((r, c, 1, 1) for r in range(2) for c in range(3)), "ink")
-    words = [Word(text, (x, y, x + 20.0, y + 10.0)) for x in (10.0, 60.0) for y, text in ((5.0, "Name"), (25.0, "1"))]
-    edge = Word("−", (51.0, 5.0, 53.0, 15.0))
-    assert without_gaps(lattice, [*words, edge]) == without_gaps(lattice, words)
-    assert len(without_gaps(lattice, words).xs) == 3
-    assert len(without_gaps(lattice, [*words, Word("i", edge.box)]).xs) == 4
-
-
 def words_at(*rows: float) -> str:
     return "".join(text(x, y, "text here", 8) for x in (45, 150, 210) for y in rows)
 
@@ -208,166 +193,6 @@ def test_rows_too_low_for_text_are_strokes_of_letters(high: int, count: int) -> 
     page = np.full((3000, 3000, 3), 255, np.uint8)
     found, _ = ruled_places(page, [], words, lambda box: words, rules, True)
     assert len(found) == count
-
-
-def drawn(scale: float = 1.0, width: int = 2, ink: str = "black", fill: str | None = None) -> Image.Image:
-    """A picture of 3 columns and 4 rows, with words as bars."""
-    xs, ys = ([round(v * scale) for v in of] for of in ((60, 180, 300, 420), (50, 90, 130, 170, 210)))
-    image = Image.new("RGB", (round(480 * scale), round(260 * scale)), "white")
-    draw = ImageDraw.Draw(image)
-    if fill:
-        draw.rectangle((xs[0], ys[0], xs[-1], ys[1]), fill)
-    for y in ys:
-        draw.line((xs[0], y, xs[-1], y), ink, width)
-    for x in xs:
-        draw.line((x, ys[0], x, ys[-1]), ink, width)
-    for x in xs[:-1]:
-        for y in ys[:-1]:
-            draw.text((x + 10 * scale, y + 10 * scale), "word", fill="black", font_size=16 * scale)
-    return image
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"width": 1, "ink": "#cccccc"}, {"scale": 2.5, "width": 4}, {"scale": 0.6, "width": 1}, {"fill": "#4472c4"}],
-    ids=str,
-)
-def test_rules_of_a_picture(options: dict[str, Any]) -> None:
-    image, scale = np.asarray(drawn(**options)), options.get("scale", 1.0)
-    place = Detection("table", 0.9, (50 * scale, 40 * scale, 430 * scale, 220 * scale))
-    (table,) = TableExtractor(lambda *args, **more: [], lambda image, threshold: [place])(image)
-    assert table.shape == (4, 3)
-    assert {cell.origin for cell in table.cells} == {"ink"}
-    edges = [box[0] / scale for box in table.column_boxes]
-    assert np.allclose(edges, (60, 180, 300), atol=3)
-
-
-def test_fills_are_cells_without_any_line() -> None:
-    image = Image.new("RGB", (480, 300), "white")
-    draw, xs, ys = ImageDraw.Draw(image), (60, 180, 300, 420), range(50, 211, 40)
-    for i, x in enumerate(xs[:-1]):
-        for j, y in enumerate(ys[:-1]):
-            draw.rectangle((x, y, x + 119, y + 39), "#9cf" if (i + j) % 2 else "#def")
-            draw.text((x + 10, y + 10), f"{i}{j}", fill="black", font_size=16)
-    place = Detection("table", 0.9, (50.0, 40.0, 430.0, 220.0))
-    (table,) = TableExtractor(lambda *args, **more: [], lambda image, threshold: [place])(np.asarray(image))
-    assert (table.shape, table.cells[0].origin) == ((4, 3), "ink")
-
-
-def test_rows_lower_than_letters_are_long() -> None:
-    """Rules that others cross every 14 pixels are whole rules."""
-    image = Image.new("RGB", (1000, 1400), "white")
-    draw, ys = ImageDraw.Draw(image), range(100, 1221, 14)
-    for y in ys:
-        draw.line((100, y, 900, y), "black")
-    for x in (100, 300, 500, 700, 900):
-        draw.line((x, 100, x, ys[-1]), "black")
-    rules = ink_rules(np.asarray(image), 4.0)
-    assert [round(rule.end - rule.start, -1) for rule in rules.down] == [1120] * 5
-    (lattice,) = find_lattices(rules, 4.0, "ink")
-    assert (len(lattice.ys) - 1, len(lattice.xs) - 1) == (80, 4)
-
-
-def test_letters_are_no_rules() -> None:
-    image = Image.new("RGB", (900, 600), "white")
-    for i, size in enumerate((8, 12, 16, 20)):
-        for k in range(5):
-            text_line = "minimum illumination in the eleventh hour" * 2
-            ImageDraw.Draw(image).text((20, 20 + i * 130 + k * 24), text_line, fill="black", font_size=size)
-    assert find_lattices(ink_rules(np.asarray(image), 4.0), 4.0, "ink") == []
-
-
-@pytest.mark.parametrize("size", [14, 18, 20, 22])
-def test_strokes_of_letters_below_each_other_are_no_rules(size: int) -> None:
-    """A table that was cut out without its frame, with long letters at the edges of its cells."""
-    image = Image.new("RGB", (420, 26 * 6), "white")
-    draw = ImageDraw.Draw(image)
-    draw.line((250, 0, 250, 156), "black")
-    for i, name in enumerate(("Height", "Black", "Length", "Depth", "Hull", "Place")):
-        draw.line((0, i * 26, 420, i * 26), "black")
-        draw.text((6, i * 26 + 1), name, fill="black", font_size=size)
-        draw.text((256, i * 26 + 1), f"1l{i}", fill="black", font_size=size)
-    (lattice,) = find_lattices(ink_rules(np.asarray(image), 2.0), 2.0, "ink")
-    assert (len(lattice.ys) - 1, len(lattice.xs) - 1) == (6, 2)
-
-
-def test_rules_of_a_small_picture_may_touch_letters() -> None:
-    image = Image.new("RGB", (900, 390), "white")
-    draw = ImageDraw.Draw(image)
-    for y in range(15, 390, 36):
-        draw.line((15, y, 885, y), "black", 3)
-        for x in range(15, 800, 87):
-            draw.text((x + 6, y + 6), f"{x * y % 97}.5", fill="black", font_size=20)
-    for x in range(15, 900, 87):
-        draw.line((x, 15, x, 375), "black", 3)
-    small = np.asarray(image.resize((300, 130), Image.Resampling.LANCZOS))
-    for rules, count in ((ink_rules(small, 2.0), 0), (picture_rules(small, 2.0), 1)):
-        lattices = find_lattices(rules, 2.0, "ink")
-        assert len(lattices) == count
-    assert (len(lattices[0].ys) - 1, len(lattices[0].xs) - 1) == (10, 10)
-    assert lattices[0].box == pytest.approx((5, 5, 295, 125), abs=2)
-
-
-def test_two_frames_around_a_cell_are_one_border() -> None:
-    """Cells with a frame each, and a fill within it."""
-    image = Image.new("RGB", (460, 150), "white")
-    draw = ImageDraw.Draw(image)
-    for i in range(12):
-        x, y = 10 + i % 3 * 145, 10 + i // 3 * 33
-        draw.rectangle((x, y, x + 141, y + 29), outline="black")
-        draw.rectangle((x + 3, y + 3, x + 138, y + 26), "#bdb")
-        draw.text((x + 8, y + 8), f"word {i}", fill="black", font_size=13)
-    (lattice,) = find_lattices(ink_rules(np.asarray(image), 2.0), 2.0, "ink")
-    assert (len(lattice.ys) - 1, len(lattice.xs) - 1) == (4, 3)
-
-
-def test_thousands_of_rules_take_bounded_time() -> None:
-    rng = np.random.default_rng(0)
-    at, start = rng.uniform(0, 4000, (2, 2000))
-    rules = Rules(*(tuple(Rule(*one) for one in zip(at, start, start + long, strict=True)) for long in (900.0, 40.0)))
-    begin = time.process_time()
-    assert all(len(one.cells) <= 250_000 for one in find_lattices(rules, 4.0, "rules"))
-    assert time.process_time() - begin < 30
-
-
-def test_lines_of_numbers_in_a_band_are_rows():
-
-    lattice = Lattice(
-        (0, 100, 200, 300, 400), (0, 50, 100), tuple((r, c, 1, 1) for r in (0, 1) for c in range(4)), "ink"
-    )
-    numbers = [("6", 0, 20), ("OTSL", 100, 10), ("0.9", 200, 10), ("HTML", 100, 30), ("0.8", 200, 30)]
-    band = [Word(text, (x + 5, y, x + 45, y + 10)) for text, x, y in numbers]
-    more = [Word("1", (x + 5, y + 50, x + 15, y + 60)) for x in (200, 250) for y in (10, 30)]
-    assert len(with_lines(lattice, band).ys) == 3  # one number in each line
-    found = with_lines(lattice, [*band, Word("7", (360, 10, 370, 20)), Word("5", (360, 30, 370, 40))])
-    assert found.ys == (0, 25, 50, 100)
-    assert (0, 0, 2, 1) in found.cells
-    assert (1, 2, 1, 1) in found.cells
-    assert len(with_lines(lattice, more).ys) == 3
-
-
-def test_a_name_beside_lines_of_numbers_is_a_cell_of_its_own():
-    lattice = Lattice(
-        (0, 100, 200, 300, 400), (0, 50, 100), tuple((r, c, 1, 1) for r in (0, 1) for c in range(4)), "ink"
-    )
-
-    def band(*lines: str) -> list[Word]:
-        cells = [line.split("|") for line in lines]
-        return [
-            Word(text, (c * 100 + 5 + 30 * i, 10 + 15 * r, c * 100 + 30 + 30 * i, 20 + 15 * r))
-            for r, line in enumerate(cells)
-            for c, cell in enumerate(line)
-            for i, text in enumerate(cell.split())
-        ]
-
-    found = with_lines(lattice, band("WBC|TG|10.64 (3.7)|0.5", "|CG|12.15 (4.6)|<0.001 d"))
-    assert (0, 0, 2, 1) in found.cells
-    assert {(0, 2, 1, 1), (1, 2, 1, 1)} <= set(found.cells)
-    parted = with_lines(lattice, band("PaO2|Group C|39.8±7|41.1±2", "(mmHg)|Group L|40.1±8|44.1±9", "|P|0.3|0.02"))
-    assert len(parted.ys) == 5
-    assert (0, 0, 1, 1) in parted.cells
-    one = with_lines(lattice, band("Age|n|56.4 ± 1.4|52.4 ± 2.1", "|(%)|(100%)|(97%)"))
-    assert len(one.ys) == 3
 
 
 def test_signs_between_words_are_no_gap():
@@ -455,16 +280,6 @@ def test_columns_that_no_rule_parts():
     assert (table.cells[0].column_span, table.cells[0].text) == (2, "All of the numbers in thousands")
 
 
-@pytest.mark.parametrize(("first", "columns"), [("a", 2), ("1.", 1)])
-def test_the_marks_of_a_list_are_no_column(first: str, columns: int):
-    ys = (10, 40, 70, 100)
-    lattice = Lattice(
-        (0, 200, 300), (0, *(y + 20 for y in ys)), tuple((r, c, 1, 1) for r in range(4) for c in (0, 1)), ""
-    )
-    words = [w for y in ys for w in (Word(first, (5, y, 15, y + 10)), Word("text", (60, y, 90, y + 10)))]
-    assert len(with_columns(lattice, words).xs) == 3 + (columns == 2)
-
-
 def test_boxes_filled_behind_words_of_a_text_are_no_cells():
     """A word of code on grey in a cell."""
     code = "0.8 g 69 117 28 14 re f 0 g" + text(45, 120, "The") + text(64, 120, "code") + text(92, 120, "is")
@@ -481,15 +296,3 @@ def test_a_lattice_on_a_form_is_a_table_of_its_own():
     above = "".join(text(x, y, "Name of it") for y in (180, 155, 130, 105) for x in (70, 170))
     (table,) = tables_of(page_of(content + above), (20, 5, 280, 195), structure=no_objects)
     assert table.rows() == [[str(x) for x in X[:3]]] * 3
-
-
-def test_a_name_that_goes_on_in_the_next_line_is_one_row():
-    lattice = Lattice((0, 90, 200, 290), (0, 50, 100), tuple((r, c, 1, 1) for r in range(2) for c in range(3)), "rules")
-
-    def band(second: str) -> list[Word]:
-        names = [("Mixed", 5, 10), (second, 5, 30)]
-        numbers = [(str(x + y), x, y) for x in (100, 210) for y in (10, 30)]
-        return [Word(text, (x, y, x + 40, y + 10)) for text, x, y in names + numbers]
-
-    assert len(with_lines(lattice, band("and")).ys) == 3
-    assert len(with_lines(lattice, band("Other")).ys) == 4

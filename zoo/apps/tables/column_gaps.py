@@ -68,8 +68,8 @@ def with_gaps(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], thre
         edges += [min(max(edge, gap[0]), gap[1]) for edge in (a.end, b.start)]
     edges.append(right)
     found = [o for o in objects if o.label != COLUMN or o.score <= threshold]
+    middles = placed[:, 1:].mean(1)
     for column, start, end in zip(columns, edges[::2], edges[1::2], strict=True):
-        middles = placed[:, 1:].mean(1)
         own = placed[(start <= middles) & (middles < end)]
         gaps = (
             _least(crossed, a, b, (a + b) / 2) for a, b in spans(free) if start < b and a < end and b - a >= GAP * high

@@ -49,7 +49,7 @@ def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word
     found = cell_lines(image, fitted_cell_boxes(image, table))
     read: list[tuple[str, float]] = []
     for i in range(0, len(found), LINES_AT_ONCE):
-        lines = [dark_on_light(line) for _, line in found[i : i + LINES_AT_ONCE]]
+        lines = [_dark_on_light(line) for _, line in found[i : i + LINES_AT_ONCE]]
         of_lines = list(reader(lines))
         if len(of_lines) != len(lines):
             raise InputError(f"the reader returned {len(of_lines)} texts for {len(lines)} lines")
@@ -106,7 +106,7 @@ def _higher(image: np.ndarray, place: Box, box: Box, height: float) -> np.ndarra
     return out
 
 
-def dark_on_light(line: np.ndarray) -> np.ndarray:
+def _dark_on_light(line: np.ndarray) -> np.ndarray:
     """A line (h, w, 3) uint8; one whose ink is lighter than its paper, such as a coloured header, as black on white."""
     paper = np.median(np.concatenate([line[0], line[-1], line[:, 0], line[:, -1]]), 0)
     away = line - paper

@@ -160,12 +160,10 @@ def _dots(ink: np.ndarray, dashes: bool) -> Iterator[tuple[int, int, int]]:
             continue
         y, dots = int(ys[first]), range(first, last + 2)
         widest = int(np.median(sizes[first : last + 2])) + 1
-        low = min(
-            least, HIGHEST if widest > LOW and pitches[first] >= FAR * widest else LOW
-        )  # small letters are as high
-        for a, b in spans(
-            np.array([_is_low(ink, y, begins[i], ends[i], low) for i in dots])
-        ):  # a letter may end the run
+        large = widest > LOW and pitches[first] >= FAR * widest  # small letters are as high, and nearer
+        low = min(least, HIGHEST if large else LOW)
+        are_low = np.array([_is_low(ink, y, begins[i], ends[i], low) for i in dots])
+        for a, b in spans(are_low):  # a letter may end the run
             own = sizes[first + a : first + b]
             enough = len(own) >= (LEADER if own.max() <= low else DOTS) and (dashes or own.max() <= low)
             x0, x1 = int(begins[first + a]), int(ends[first + b - 1])

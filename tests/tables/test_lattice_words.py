@@ -1,0 +1,81 @@
+"""Lattices and the words in them: rows and columns that rules do not show, without any page."""
+
+from __future__ import annotations
+
+import pytest
+
+from zoo.apps.tables import Word
+from zoo.apps.tables.lattice import Lattice
+from zoo.apps.tables.lattice_words import with_columns, with_lines, without_gaps
+
+
+def test_a_stroke_in_a_gap_between_cells_is_no_column() -> None:
+    xs, ys = (0.0, 50.0, 54.0, 100.0), (0.0, 20.0, 40.0)
+    lattice = Lattice(xs, ys, tuple((r, c, 1, 1) for r in range(2) for c in range(3)), "ink")
+    words = [Word(text, (x, y, x + 20.0, y + 10.0)) for x in (10.0, 60.0) for y, text in ((5.0, "Name"), (25.0, "1"))]
+    edge = Word("−", (51.0, 5.0, 53.0, 15.0))
+    assert without_gaps(lattice, [*words, edge]) == without_gaps(lattice, words)
+    assert len(without_gaps(lattice, words).xs) == 3
+    assert len(without_gaps(lattice, [*words, Word("i", edge.box)]).xs) == 4
+
+
+def test_lines_of_numbers_in_a_band_are_rows():
+
+    lattice = Lattice(
+        (0, 100, 200, 300, 400), (0, 50, 100), tuple((r, c, 1, 1) for r in (0, 1) for c in range(4)), "ink"
+    )
+    numbers = [("6", 0, 20), ("OTSL", 100, 10), ("0.9", 200, 10), ("HTML", 100, 30), ("0.8", 200, 30)]
+    band = [Word(text, (x + 5, y, x + 45, y + 10)) for text, x, y in numbers]
+    more = [Word("1", (x + 5, y + 50, x + 15, y + 60)) for x in (200, 250) for y in (10, 30)]
+    assert len(with_lines(lattice, band).ys) == 3  # one number in each line
+    found = with_lines(lattice, [*band, Word("7", (360, 10, 370, 20)), Word("5", (360, 30, 370, 40))])
+    assert found.ys == (0, 25, 50, 100)
+    assert (0, 0, 2, 1) in found.cells
+    assert (1, 2, 1, 1) in found.cells
+    assert len(with_lines(lattice, more).ys) == 3
+
+
+def test_a_name_beside_lines_of_numbers_is_a_cell_of_its_own():
+    lattice = Lattice(
+        (0, 100, 200, 300, 400), (0, 50, 100), tuple((r, c, 1, 1) for r in (0, 1) for c in range(4)), "ink"
+    )
+
+    def band(*lines: str) -> list[Word]:
+        cells = [line.split("|") for line in lines]
+        return [
+            Word(text, (c * 100 + 5 + 30 * i, 10 + 15 * r, c * 100 + 30 + 30 * i, 20 + 15 * r))
+            for r, line in enumerate(cells)
+            for c, cell in enumerate(line)
+            for i, text in enumerate(cell.split())
+        ]
+
+    found = with_lines(lattice, band("WBC|TG|10.64 (3.7)|0.5", "|CG|12.15 (4.6)|<0.001 d"))
+    assert (0, 0, 2, 1) in found.cells
+    assert {(0, 2, 1, 1), (1, 2, 1, 1)} <= set(found.cells)
+    parted = with_lines(lattice, band("PaO2|Group C|39.8±7|41.1±2", "(mmHg)|Group L|40.1±8|44.1±9", "|P|0.3|0.02"))
+    assert len(parted.ys) == 5
+    assert (0, 0, 1, 1) in parted.cells
+    one = with_lines(lattice, band("Age|n|56.4 ± 1.4|52.4 ± 2.1", "|(%)|(100%)|(97%)"))
+    assert len(one.ys) == 3
+
+
+@pytest.mark.parametrize(("first", "columns"), [("a", 2), ("1.", 1)])
+def test_the_marks_of_a_list_are_no_column(first: str, columns: int):
+    ys = (10, 40, 70, 100)
+    lattice = Lattice(
+        (0, 200, 300), (0, *(y + 20 for y in ys)), tuple((r, c, 1, 1) for r in range(4) for c in (0, 1)), ""
+    )
+    words = [w for y in ys for w in (Word(first, (5, y, 15, y + 10)), Word("text", (60, y, 90, y + 10)))]
+    assert len(with_columns(lattice, words).xs) == 3 + (columns == 2)
+
+
+def test_a_name_that_goes_on_in_the_next_line_is_one_row():
+    lattice = Lattice((0, 90, 200, 290), (0, 50, 100), tuple((r, c, 1, 1) for r in range(2) for c in range(3)), "rules")
+
+    def band(second: str) -> list[Word]:
+        names = [("Mixed", 5, 10), (second, 5, 30)]
+        numbers = [(str(x + y), x, y) for x in (100, 210) for y in (10, 30)]
+        return [Word(text, (x, y, x + 40, y + 10)) for text, x, y in names + numbers]
+
+    assert len(with_lines(lattice, band("and")).ys) == 3
+    assert len(with_lines(lattice, band("Other")).ys) == 4
