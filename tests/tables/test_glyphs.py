@@ -52,6 +52,19 @@ def test_a_line_of_one_stroke_is_a_dash(size: int) -> None:
     assert corrected(lines, read) == ["-", "-", *read[2:]]
 
 
+@pytest.mark.parametrize("size", [14, 22])
+@pytest.mark.parametrize(
+    ("dash", "em", "read"),
+    [("–", 0.5, "—"), ("—", 1, "–"), ("–", 0.5, "-"), ("-", 0.3, "—"), ("—", 1, "won"), ("−", 0.6, "−")],
+)
+def test_a_lone_dash_is_as_long_as_its_ink(dash: str, em: float, read: str, size: int) -> None:
+    """em: the usual width of the dash, as a share of the font's size; Pillow's font has none but the hyphen."""
+    stroke = np.full((size, 2 * size, 3), 255, np.uint8)
+    stroke[size // 2, 2 : 2 + round(em * size)] = 0
+    lines = [stroke, *(drawn(text, size) for text in ("Total 12", "47"))]
+    assert corrected(lines, [read, "Total 12", "47"]) == [dash, "Total 12", "47"]
+
+
 def test_all_negative_numbers_of_a_table_have_one_sign() -> None:
     """Where the first figure touches the sign, its width is not known."""
     texts = ["-1.5", "-2.5", "-3.5", "-4.5"]

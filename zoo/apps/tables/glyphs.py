@@ -26,6 +26,8 @@ BELOW = re.compile(r"[^\w\s.%:*+<>=~-]|[gjpqyQJ_]|[^\x00-\x7f]")  # what goes be
 
 # Shares of the height of figures and capitals, which is 0.7 of a font's size.
 HYPHEN, DASH = 0.55, 0.68  # a hyphen is 0.35 to 0.45 wide, an en dash or a minus 0.7 to 1
+LONG_DASH = 1.1  # an em dash is 1.4
+DASHES = ("–", "−", "—")
 FLAT = 0.4  # the most that a dash is high
 STROKE, THIN = 2, 0.25  # pixels, and a share: the most that one stroke is high
 LYING, NARROWEST, WIDEST = 1.5, 0.25, 1.6  # so many times wider than high is a dash, and as wide as these
@@ -99,7 +101,7 @@ def corrected(images: Sequence[np.ndarray], texts: Sequence[str]) -> list[str]:
     Told apart are, where each character of a word stands apart, small letters from capitals of the same form and commas
     from points between figures; hyphens from dashes there and at a line's beginning; capitals among small letters where
     the word's ink is low; letters from figures in a number, and at the end of a name that others of the table number.
-    A line of one stroke that lies is a dash, whatever the reader saw in so little ink.
+    A line of one stroke that lies is a dash, whatever the reader saw in so little ink, and its width says which.
     """
     lines = [Line(text, *_ink(image)) for image, text in zip(images, texts, strict=True)]
     usual = statistics.median([high for line in lines if (high := line.height())] or [0.0])
@@ -121,8 +123,8 @@ def _ink(image: np.ndarray) -> tuple[list[Ink], np.ndarray]:
 
 
 def _corrected(line: Line, usual: float) -> str:
-    if len(line.boxes) == 1 and line.text not in ("−", "—") and _is_dash(line.boxes[0], usual):
-        return _dash("-", line.boxes[0], usual)
+    if len(line.boxes) == 1 and _is_dash(line.boxes[0], usual):
+        return _lone_dash(line.text, line.boxes[0], usual)
     (tall, _), own = line.tall(), line.height()
     high = own or usual
     if high < LEAST:
@@ -199,6 +201,14 @@ def _dash(letter: str, box: tuple[int, int, int, int], high: float) -> str:
         return letter
     wide = (x1 - x0) / high
     return "-" if wide <= HYPHEN else "–" if wide >= DASH else letter
+
+
+def _lone_dash(text: str, box: Ink, high: float) -> str:
+    """A line of one dash; a minus is as wide as an en dash, and stays what it was read as."""
+    wide = (box[2] - box[0]) / high
+    if wide <= HYPHEN or (wide < DASH and text not in DASHES):
+        return "-"
+    return "—" if wide >= LONG_DASH else "−" if text == "−" else "–"
 
 
 def _is_between_figures(letters: Sequence[str], i: int) -> bool:
