@@ -103,13 +103,21 @@ class Worker:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                found = page_tables(self._extractor, self._open(job.path).page(job.number), job.document)
-            except ZooError as e:
-                found = PageTables(*job, error=_naming(job.path, job.name, e))
+                found = self._tables(self._extractor, job)
             except MemoryError:
                 found = PageTables(*job, error=f"{job.name}: not enough memory")
         texts = tuple(str(one.message) for one in caught)
         return replace(found, warnings=texts, seconds=round(time.perf_counter() - start, 3))
+
+    def _tables(self, extractor: TableExtractor, job: PageJob) -> PageTables:
+        try:
+            page = self._open(job.path).page(job.number)
+        except ZooError as e:  # which names the document
+            return PageTables(*job, error=str(e))
+        try:
+            return page_tables(extractor, page, job.document)
+        except ZooError as e:
+            return PageTables(*job, error=f"{job.name}: {e}")
 
     def close(self) -> None:
         if self._document is not None:
@@ -129,10 +137,6 @@ def extract_pages(pages: Iterable[PageJob], worker: Worker, jobs: int = 1) -> It
     Pages are drawn as they are needed.  ZooError: a checkpoint cannot be loaded.
     """
     return share(worker.tables, pages, jobs, lambda job: PageTables(*job, error=f"{job.name}: the process died"))
-
-
-def _naming(path: str, name: str, error: object) -> str:
-    return str(error) if path in str(error) else f"{name}: {error}"
 
 
 class DocumentsPart(NamedTuple):
@@ -161,14 +165,14 @@ class TablesJob:
             try:
                 pages = self.worker.plan(part.paths[i], self.selection)
             except ZooError as e:
-                rows += self.failed(part, i, str(e))
+                rows += rows_of(PageTables(part.paths[i], "", 0, 0, error=str(e)))  # which names the document
                 continue
             rows += [row for page in pages for row in rows_of(self.worker.tables(page))]
         return rows
 
     def failed(self, part: DocumentsPart, item: int, problem: str) -> list[dict[str, Any]]:
         path = part.paths[item]
-        return rows_of(PageTables(path, "", 0, 0, error=_naming(path, path, problem)))
+        return rows_of(PageTables(path, "", 0, 0, error=f"{path}: {problem}"))
 
     def kept(self, part: DocumentsPart) -> None:
         return None

@@ -35,8 +35,9 @@ class GGUFFolder(CheckpointFolder):
         architecture = header.metadata.get("general.architecture")
         with self._naming():
             names_of(architecture)
-            entry = header.tensors.get(FACTORS)
-            factors = read_entry(header, entry) if entry is not None and entry.dtype == "F32" else None
+        entry = header.tensors.get(FACTORS)
+        factors = read_entry(header, entry) if entry is not None and entry.dtype == "F32" else None
+        with self._naming():
             config = config_of(header, str(architecture), factors)
             m = Metadata(header.metadata, str(architecture))
             if not (longest := m.whole("context_length")):
@@ -95,11 +96,11 @@ class GGUFFolder(CheckpointFolder):
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
-        """Put the file's path in front of messages that lack it."""
+        """Put the file's path in front of messages about its metadata."""
         try:
             yield
         except ZooError as e:
-            raise e if str(self.path) in str(e) else type(e)(f"{self.path}: {e}") from None
+            raise type(e)(f"{self.path}: {e}") from None
 
 
 def _sentence_encoder(pooling: str, width: int) -> dict[str, Any]:
