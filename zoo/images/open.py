@@ -57,16 +57,24 @@ def open_image(
 
     More than `max_pixels` pixels or MAX_SIDE a side are refused before they are decoded, and so is what would take more
     than MAX_MEMORY bytes (more where max_pixels is more) or has too many scans, strips or tags: see
-    `zoo.guards.images`.  Every failure is an InputError that begins with `name` or the path (a file that is not there:
-    NotFoundError).
+    `zoo.guards.images`.  Every failure is an InputError that begins with the path (a file that is not there:
+    NotFoundError), or with `name`, its argument.
     """
+    _check_options(data_format, max_pixels)
+    if isinstance(image, (str, os.PathLike)):
+        return _opened(image, data_format, max_pixels, os.fspath(image))
+    try:
+        return _opened(image, data_format, max_pixels, "")
+    except ZooError as e:
+        raise type(e)(str(e), argument=name) from None
+
+
+def _opened(image: ImageInput, data_format: str | None, max_pixels: int, name: str) -> Image.Image:
+    """What `open_image` gives; name: the path, or "", with which messages begin with a colon."""
     from PIL import Image
 
-    _check_options(data_format, max_pixels)
     if isinstance(image, np.ndarray):
         return _to_rgb(_from_array(image, data_format == "channels_first", name), name)
-    if isinstance(image, (str, os.PathLike)):
-        name = os.fspath(image)
     if isinstance(image, Image.Image):
         opened, data = image, _not_yet_decoded(image)
         check_file(data, name)

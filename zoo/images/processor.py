@@ -194,12 +194,11 @@ class ImageProcessor:
         if self.size is not None:
             height, width = resized(self.size, image.height, image.width)
             if not height or not width:
-                raise InputError(f"{name}: {image.height} x {image.width} is too narrow to be resized to {self.size}")
+                narrow = f": {image.height} x {image.width} is too narrow to be resized to {self.size}"
+                raise InputError(narrow, argument=name)
             if height * width > max_pixels:
-                raise InputError(
-                    f"{name}: {image.height} x {image.width} would be resized to {height} x {width}, "
-                    f"more than {max_pixels} pixels"
-                )
+                what = f": {image.height} x {image.width} would be resized to {height} x {width}"
+                raise InputError(f"{what}, more than {max_pixels} pixels", argument=name)
             wide = min(width, max(1, round(image.width * height / image.height))) if self.pad_line else width
             image = image.resize((wide, height), Resampling(self.resample))
             if wide < width:

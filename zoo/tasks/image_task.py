@@ -132,7 +132,7 @@ def naming(index: int, count: int, name: str = "images") -> Iterator[None]:
     except ZooError as e:
         if count == 1:
             raise
-        raise type(e)(f": {str(e).removeprefix('image: ')}", argument=name, index=index) from None
+        raise e.about(name, index) from None
 
 
 def as_images(value: Any, name: str) -> tuple[list[Any], bool]:
