@@ -55,19 +55,19 @@ def checked_spans(
     if not words or not spans:
         return list(spans)
     high = statistics.median(word.box[3] - word.box[1] for word in words)
-    y, x = (_borders(intervals) for intervals in (rows, columns))
+    y, x = (borders_of(intervals) for intervals in (rows, columns))
     found: list[Span] = []
     labels: list[Span] = []
     for span in spans:
-        own = [word for word in words if x[span.left] <= _middle(word, 0) < x[span.right]]
-        lines = [[w for w in own if y[r] <= _middle(w, 1) < y[r + 1]] for r in range(span.top, span.bottom)]
+        own = [word for word in words if x[span.left] <= middle_of(word, 0) < x[span.right]]
+        lines = [[w for w in own if y[r] <= middle_of(w, 1) < y[r + 1]] for r in range(span.top, span.bottom)]
         parts = list(_parted(span, lines, x, high))
         if span.top >= header_rows and span.bottom - span.top == 1:
             parts = [one for part in parts for one in _of_numbers(part, lines[0], x)]
         if span.top >= header_rows and span.bottom - span.top > 1 and not _is_between(lines, span, words, y, high):
             labels += [span] if span.left == 0 else []
             parts = [p._replace(top=r, bottom=r + 1) for p in parts for r in range(span.top, span.bottom)]
-        beside = any(y[span.top] <= _middle(w, 1) < y[span.bottom] for w in words if w not in own)
+        beside = any(y[span.top] <= middle_of(w, 1) < y[span.bottom] for w in words if w not in own)
         if len(parts) > 1 or (span.top >= header_rows and (beside or not span.projected)):
             parts = [
                 part for part in parts if part.bottom - part.top > 1 or _reaches(part, lines[part.top - span.top], x)
@@ -87,7 +87,7 @@ def _narrow(
 
     Headings begin in the first column, or stand in the middle of the table; any other text is one of its column.
     """
-    own = [word.box for word in words if y[span.top] <= _middle(word, 1) < y[span.bottom]]
+    own = [word.box for word in words if y[span.top] <= middle_of(word, 1) < y[span.bottom]]
     if not span.projected or span.bottom - span.top > 1 or span.left or not own:
         return span
     left, right = min(box[0] for box in own), max(box[2] for box in own)
@@ -114,7 +114,7 @@ def _labels(
     """
     rows = {which: set[int]() for which in (True, False)}  # those with a text in the first column, and in others
     for word in words:
-        rows[_middle(word, 0) < x[1]].add(bisect.bisect(y, _middle(word, 1)) - 1)
+        rows[middle_of(word, 0) < x[1]].add(bisect.bisect(y, middle_of(word, 1)) - 1)
     if not (starts := [r for r in sorted(rows[True]) if r >= header_rows]):
         return []
     ends = [*starts[1:], len(y) - 1]
@@ -144,8 +144,8 @@ def centred_spans(
     if not words or header_rows < 2:
         return list(spans)
     high = statistics.median(word.box[3] - word.box[1] for word in words)
-    y, x = (_borders(intervals) for intervals in (rows, columns))
-    at = _by_place(words, x, y)
+    y, x = (borders_of(intervals) for intervals in (rows, columns))
+    at = words_by_place(words, x, y)
     held = {one: [w for r, c in _places(one) for w in at.get((r, c), ())] for one in spans}
     found = [one for one in spans if one.top >= header_rows or held[one]]
     for i, one in enumerate(found):
@@ -176,11 +176,13 @@ def centred_spans(
     return found
 
 
-def _by_place(words: Sequence[Word], x: Sequence[float], y: Sequence[float]) -> dict[tuple[int, int], list[Word]]:
+def words_by_place(words: Sequence[Word], x: Sequence[float], y: Sequence[float]) -> dict[tuple[int, int], list[Word]]:
     """The words of each position that has some, as (row, column)."""
     at: dict[tuple[int, int], list[Word]] = {}
     for word in words:
-        at.setdefault((bisect.bisect(y, _middle(word, 1)) - 1, bisect.bisect(x, _middle(word, 0)) - 1), []).append(word)
+        at.setdefault((bisect.bisect(y, middle_of(word, 1)) - 1, bisect.bisect(x, middle_of(word, 0)) - 1), []).append(
+            word
+        )
     return at
 
 
@@ -210,9 +212,9 @@ def header_spans(
     Each line but the first begins with a small letter, or the one above ends with a dash or a slash.  A text in a
     column whose other rows of the header, or those below a cell over columns, are blank holds for all of these.
     """
-    y, x = (_borders(intervals) for intervals in (rows, columns))
+    y, x = (borders_of(intervals) for intervals in (rows, columns))
     taken = {place for span in spans for place in _places(span)}
-    placed = _by_place(words, x, y)
+    placed = words_by_place(words, x, y)
     if set(range(header_rows)) - {r for r, _ in placed}:  # a row without words goes first
         return []
     at = {place: own for place, own in placed.items() if place[0] < header_rows and place not in taken}
@@ -236,7 +238,7 @@ def _is_between(
     """Return True if the lines of a cell over several rows are level with none of these."""
     inside = {id(word) for line in lines for word in line}
     for r, line in enumerate(lines, span.top):
-        beside = [_middle(w, 1) for w in words if y[r] <= _middle(w, 1) < y[r + 1] and id(w) not in inside]
+        beside = [middle_of(w, 1) for w in words if y[r] <= middle_of(w, 1) < y[r + 1] and id(w) not in inside]
         if line and beside:
             middle = (min(w.box[1] for w in line) + max(w.box[3] for w in line)) / 2
             if abs(middle - statistics.median(beside)) <= LEVEL * high:
@@ -244,11 +246,11 @@ def _is_between(
     return bool(inside)
 
 
-def _middle(word: Word, axis: int) -> float:
+def middle_of(word: Word, axis: int) -> float:
     return (word.box[axis] + word.box[axis + 2]) / 2
 
 
-def _borders(intervals: Sequence[Interval]) -> list[float]:
+def borders_of(intervals: Sequence[Interval]) -> list[float]:
     """The borders between intervals, and two that hold everything."""
     inner = [(a.end + b.start) / 2 for a, b in itertools.pairwise(intervals)]
     return [-float("inf"), *inner, float("inf")]
@@ -271,7 +273,7 @@ def _parted(span: Span, lines: Sequence[Sequence[Word]], x: Sequence[float], hig
 
 def _of_numbers(span: Span, words: Sequence[Word], x: Sequence[float]) -> list[Span]:
     """A span of one row, or its columns, each of which has one number, however near these are."""
-    columns = {id(word): bisect.bisect(x, _middle(word, 0)) - 1 for word in words}
+    columns = {id(word): bisect.bisect(x, middle_of(word, 0)) - 1 for word in words}
     own = [word for word in words if span.left <= columns[id(word)] < span.right]
     one_each = sorted(columns[id(word)] for word in own) == list(range(span.left, span.right))
     if not one_each or not all(NUMBER.fullmatch(word.text) for word in own):
@@ -291,6 +293,6 @@ def _blocks(line: Sequence[Word], high: float) -> list[tuple[float, float, float
 
 def _reaches(span: Span, line: Sequence[Word], x: Sequence[float]) -> bool:
     """Return True if words of a line lie on both sides of a border of columns within the span."""
-    own = [w.box for w in line if x[span.left] <= _middle(w, 0) < x[span.right]]
+    own = [w.box for w in line if x[span.left] <= middle_of(w, 0) < x[span.right]]
     left, right = min((box[0] for box in own), default=0.0), max((box[2] for box in own), default=0.0)
     return any(left < x[c] < right for c in range(span.left + 1, span.right))

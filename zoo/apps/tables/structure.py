@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from ...errors import InputError, nearest
 from ...images.boxes import Box, Detection, check_fraction
 from .boxes import HALF, bounding_box, check_box, inside, share
+from .labels import shared_out
 from .refine import join_header_rows, join_overlapping_columns, join_wrapped_rows, refine_columns, refine_rows
 from .spans import Span, centred_spans, checked_spans, header_spans
 from .table import Cell, Table, Word
@@ -96,6 +97,7 @@ def build_table(
         spans = _spans(spanning, rows, columns, header_rows)
         if check_spans:
             spans = checked_spans(spans, rows, columns, words, header_rows)
+            spans = shared_out(spans, rows, columns, words, header_rows)
             if header_rows < len(rows):
                 spans = centred_spans(spans, rows, columns, words, header_rows)
                 spans += header_spans(spans, rows, columns, words, header_rows)
