@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 from zoo.apps.tables import TableExtractor
 from zoo.apps.tables.edges import extended, grown
 from zoo.apps.tables.finding import Detector, find_tables, ink_of, joined
-from zoo.apps.tables.frames import frames_of, without_frames
+from zoo.apps.tables.frames import frames_of, is_diagram, without_frames
 from zoo.apps.tables.gaps import has_no_grid
 from zoo.images.boxes import Box, Detection
 
@@ -195,3 +195,20 @@ def test_sums_below_an_empty_row_belong_to_the_table(sums: list[str], taken: boo
     page = drawn([*ROWS, ["", "", ""], sums], (40, 182, 322), (460, 330))
     bottom = 8 + 26 * 7 + 20.0
     assert (extended(page, (36.0, 6.0, 400.0, bottom))[3] > bottom + 26) == taken
+
+
+def test_boxes_apart_are_a_diagram_and_cells_are_none() -> None:
+    page, grid = (np.full((400, 600, 3), 255, np.uint8) for _ in range(2))
+    for x, y in ((20, 40), (220, 40), (420, 40), (220, 180)):
+        page[y : y + 60, x : x + 140] = 0
+        page[y + 2 : y + 58, x + 2 : x + 138] = 255
+        page[y + 25 : y + 35, x + 20 : x + 100 : 8] = 0
+    page[69:71, 160:220] = page[100:180, 289:291] = 0  # two arrows
+    assert is_diagram(page, (0.0, 20.0, 599.0, 260.0))
+    assert not is_diagram(page, (0.0, 20.0, 390.0, 110.0))  # two boxes alone
+    grid[100:302:50, 50:352] = grid[100:302, 50:352:100] = 0
+    assert not is_diagram(grid, (40.0, 90.0, 360.0, 310.0))
+    for x, y in ((20, 40), (220, 40)):
+        page[y : y + 60, x : x + 140] = 0  # blocks of ink
+    assert not is_diagram(page, (0.0, 20.0, 599.0, 260.0))
+    assert not is_diagram(page, (700.0, 20.0, 800.0, 260.0))  # nothing is there

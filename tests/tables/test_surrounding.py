@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from zoo.apps.tables import Cell, Table, Word
-from zoo.apps.tables.surrounding import fitted, has_lines, why_no_table, without_titles_and_notes
+from zoo.apps.tables.surrounding import fitted, has_drawings, has_lines, why_no_table, without_titles_and_notes
 from zoo.apps.tables.text_lines import ink_blocks
 
 BORDERS = (0.0, 100.0, 200.0, 300.0)  # of three columns, pixels
@@ -208,3 +210,71 @@ def test_a_few_texts_without_rules_fills_and_numbers_are_no_table() -> None:
     assert not has_lines(pixels, (0.0, 10.0, 199.0, 50.0))
     pixels[40] = 200
     assert has_lines(pixels, (0.0, 10.0, 199.0, 50.0))
+
+
+def test_lists_contents_and_fields_are_no_tables() -> None:
+    contents = [["1 Aims", "3"], ["2 Ways", "3"], ["2.1 Samples", "5"], ["2.2 Costs", "7"], ["Notes", "9"]]
+    assert why_no_table(table(contents), 0.5) == "is a table of contents"
+    for c, changed in ((1, "1"), (0, "100 7")):  # pages that do not go up, names that are numbers
+        others = [[*row[:c], changed, *row[c + 1 :]] if i > 1 else row for i, row in enumerate(contents)]
+        assert why_no_table(table(others), 0.5) is None
+    listed = table([["1.", "Wash the cups"], ["2.", "Dry the plates"], ["a)", "Sort all 12"]])
+    assert why_no_table(listed, 0.1, is_drawn=False) == "is a list"
+    assert why_no_table(listed, 0.1) is None
+    fields = table([["Total:", "12"], ["Paid:", "7"], ["Due:", "5"]])
+    assert "fields" in (why_no_table(fields, 0.1, is_drawn=False) or "")
+    assert why_no_table(fields, 0.9, is_drawn=False) is None  # a picture of a small table
+    assert "words" in (why_no_table(table([["r λ", ")"], ["r - λ", ")"], ["x", ""]]), 0.9) or "")
+
+
+def test_a_column_of_prose_beside_a_figure_is_no_table() -> None:
+    prose = [
+        "The odds of a female living",
+        "in such housing were the same,",
+        "as those of others, and",
+        "went on to be so.",
+    ]
+    beside = table([[line, name] for line, name in zip(prose, ["Born", "", "Aged", ""], strict=True)])
+    assert why_no_table(beside, 0.5) == "is text beside a figure or a list"
+    assert why_no_table(beside, 0.5, [-5.0, 18.0]) is None  # its rows are ruled
+    paragraphs = table([["Peace " * 20, "War " * 20], ["War " * 20, ""]])
+    assert why_no_table(paragraphs, 0.5) == "is text beside a figure or a list"
+
+
+def test_boxes_around_the_lines_of_a_text_are_no_table() -> None:
+    cut = [["The odds of a", "female"], ["living in such", "housing were"], ["the same as", "those of"], ["12", "7"]]
+    cells = [
+        Cell(r, c, 1, wide, (0.0, 18.0 * r, 100.0, 18.0 * r + 18), text)
+        for r, (row, at) in enumerate(zip(cut, (1, 3, 2, 5), strict=True))
+        for text, c, wide in zip(row, (0, at), (at, 6 - at), strict=True)
+    ]
+    spread = replace(table([[""] * 6] * 4), cells=tuple(cells))
+    assert why_no_table(spread, 0.5, is_ruled=True) == "is text in columns"
+    assert why_no_table(table(cut), 0.5, is_ruled=True) is None  # all rows have the same columns
+    lines = table([["", line] for line in PROSE[:1] * 5])
+    assert why_no_table(replace(lines, box=(0.0, 0.0, 150.0, 90.0)), 0.5, is_ruled=True) == "is text in columns"
+    assert why_no_table(replace(lines, box=(0.0, 0.0, 150.0, 90.0)), 0.5) == "is text in lines"
+    assert why_no_table(replace(lines, box=(0.0, 0.0, 900.0, 90.0)), 0.5) is None  # a column to fill in
+
+
+def test_lines_of_dense_letters_are_no_rules() -> None:
+    pixels = np.full((60, 200, 3), 255, np.uint8)
+    pixels[20:30] = (np.arange(200) * 37 % 200)[:, None]  # of many shades
+    assert not has_lines(pixels, (0.0, 10.0, 199.0, 50.0))
+    pixels[40] = 200
+    assert has_lines(pixels, (0.0, 10.0, 199.0, 50.0))
+
+
+def test_bars_between_rules_are_no_cells() -> None:
+    bars = table([["", "3.5", "", "4.0"], *[[""] * 4] * 4])
+    page = np.full((100, 400, 3), 255, np.uint8)
+    assert not has_drawings(bars, page)
+    page[:, 330:380] = page[40:, 130:180] = 120
+    assert has_drawings(bars, page)
+    read = table([["", "3.5", "", "4.0"], *[["–", "_≥~", "a", "ssss"]] * 4])
+    assert has_drawings(read, page)
+    assert not has_drawings(table([["−", "***", "a", "7"]] * 5), page)
+    bars = table([["", "3.5", "", ""], *[[""] * 4] * 4])
+    assert "chart" in (why_no_table(bars, 0.5, is_ruled=True, is_read=True) or "")
+    blank = table([["Name", "Day", "From", "To"], *[[""] * 4] * 4])
+    assert why_no_table(blank, 0.5, is_ruled=True, is_read=True) is None

@@ -24,7 +24,7 @@ from .crop import TableCrop, crop_table
 from .direction import text_direction
 from .doubts import add_doubts, find_doubts
 from .finding import ROTATED, Detector, find_tables, ink_of, ink_words, reading_order, share_of_ink
-from .frames import frames_of, without_frames
+from .frames import frames_of, is_diagram, without_frames
 from .gaps import has_no_grid
 from .lattice import Lattice
 from .leaders import without_leaders
@@ -35,7 +35,7 @@ from .ruled_rows import with_ruled_rows
 from .side_by_side import parted, repeated, rules_across
 from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
-from .surrounding import fitted, has_lines, why_no_table, without_titles_and_notes
+from .surrounding import fitted, has_drawings, has_lines, why_no_table, without_titles_and_notes
 from .table import Table, Word
 from .text_lines import ink_blocks, text_lines, without_leader_dots
 from .values import uncertain_numbers
@@ -174,6 +174,8 @@ class TableExtractor:
         place = crop.from_page(found.box)
         if judged and has_no_grid(crop.pixels, place):
             return "has no columns and no ruled cells: it is no table, and is left out"
+        if judged and is_diagram(page, found.box):
+            return "has boxes apart from each other, as a diagram: it is no table, and is left out"
         table = self._table(crop, words, lattice, place)
         if table is None:
             return (
@@ -184,9 +186,11 @@ class TableExtractor:
             return "has no rows and no columns: it is left out"
         if self.detection is not None and (words is not None or self.reader is not None):
             held = _share(words, found.box) if words else share_of_ink(ink_of(page), [found.box])
-            drawn = not words or has_lines(crop.pixels, place)  # of what a reader read numbers are less sure
             across = rules_across(page, table.box)
-            if reason := why_no_table(table, held, across, is_ruled=lattice is not None, is_drawn=drawn):
+            if words is None and lattice is not None and has_drawings(table, page):
+                return "has drawings in its cells, as a chart: it is no table, and is left out"
+            is_ruled, is_drawn = lattice is not None, has_lines(crop.pixels, place)
+            if reason := why_no_table(table, held, across, is_ruled=is_ruled, is_drawn=is_drawn, is_read=words is None):
                 return f"{reason}: it is no table, and is left out"
         return table
 

@@ -10,13 +10,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...images.boxes import Box
+from ..documents import Rules
 from .boxes import HALF, inside
+from .cell_borders import INK
 from .ink_rules import ink_rules
 from .lattice import touching_groups
 
 NEAR = 1 / 300  # of the page's shorter side: rules that are nearer meet
 LEAST = 1 / 50  # of the page's longer side: cells are mostly lower than frames
 DRAWN, WHOLE = 0.7, 0.9  # the share of a side that is drawn, at least, and of a rule from side to side
+BOXES, APART = 3, 0.6  # boxes of a diagram, at least; the share of their place that they fill, at most
+HIGH = 10  # times `near`: boxes around texts are higher, and letters of small pictures lower
 EDGE = 2  # pixels of a frame's lines, and of their soft edges, beyond their middles
 
 
@@ -50,6 +54,38 @@ def _is_parted(rules: tuple[np.ndarray, np.ndarray], box: Box, near: float) -> b
         if (of[within, 2] - of[within, 1] >= WHOLE * length).any():
             return True
     return False
+
+
+def is_diagram(page: np.ndarray, box: Box) -> bool:
+    """Return True if boxes around most texts stand apart in a place of a page (H, W, 3) uint8, as in a flow chart.
+
+    Cells share their sides, or are next to each other.
+    """
+    near = max(2.0, NEAR * min(page.shape[:2]))
+    x0, y0, x1, y1 = (max(0, int(v)) for v in box)
+    part = page[y0 : y1 + 1, x0 : x1 + 1]
+    rules = ink_rules(part, near) if part.size else Rules()
+    across, down = (np.array(of, np.float64).reshape(-1, 3) for of in (rules.across, rules.down))
+    level = np.abs(across[:, None, 1:] - across[:, 1:]).max(-1) <= 2 * near
+    level &= across[:, 0] - across[:, None, 0] > HIGH * near
+    boxes: list[Box] = []
+    for i, k in np.argwhere(level).tolist():
+        (top, left, right), bottom = across[i].tolist(), float(across[k, 0])
+        drawn = [(np.abs(down - (at, top, bottom)).max(1) <= 2 * near).any() for at in (left, right)]
+        sides = left, top, right, bottom
+        if not all(drawn) or any(max(inside(sides, own), inside(own, sides)) > 0 for own in boxes):
+            continue
+        low, high = (round(v + near) for v in (top, left)), (round(v - near) for v in (bottom, right))
+        held = part[tuple(map(slice, low, high))].mean(-1)
+        if held.size and (np.abs(held - np.median(held)) > INK).any():
+            boxes.append(sides)
+    if len(boxes) < BOXES:
+        return False
+    grey, within = part.mean(-1), np.zeros(part.shape[:2], bool)
+    for left, top, right, bottom in boxes:
+        within[int(top) : int(bottom) + 1, int(left) : int(right) + 1] = True
+    ink = np.abs(grey - np.median(grey)) > INK
+    return within.mean() < APART and np.count_nonzero(ink & within) >= HALF * np.count_nonzero(ink)
 
 
 def without_frames(page: np.ndarray, frames: Sequence[Box], places: Sequence[Box]) -> np.ndarray:

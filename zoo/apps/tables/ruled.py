@@ -34,6 +34,7 @@ from .values import is_mostly_figures
 from .words import Interval
 
 NEAR = 1 / 300  # of the page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
+LETTER = 4  # cells of a lattice that strokes of a letter may make
 LOW = 3.0  # times as far: rows of so many pixels are too low for a line of text
 MOST = 0.75  # the share of a place's words, or ink, in a lattice that is its table
 TEXT_GAP, MOST_ROWS = 1.0, 0.3  # heights of a line that part two texts; the share of lines with such gaps in text
@@ -70,7 +71,13 @@ def ruled_places(
     tables: dict[Detection, Lattice | None] = {}
     for found in places:
         own = [one for one in lattices if max(inside(one.box, found.box), inside(found.box, one.box)) >= HALF]
-        own = [one for one in own if is_table(one, lattices, _words(page, one, words), True)]
+        # Of several those of four cells may be strokes of a letter, or boxes of a diagram.
+        several = len(own) > 1
+        own = [
+            one
+            for one in own
+            if is_table(one, lattices, _words(page, one, words), not several or len(one.cells) > LETTER)
+        ]
         if not own:
             continue
         seen = near_words(found.box)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,8 +29,18 @@ SHADE, FILLED = 12, 0.2  # grey levels between the papers of a page and of a fil
 TICK = re.compile(r"-?\d+(\.\d+)?")
 YEARS = range(1900, 2101)
 TICKS, EVEN = 5, 0.01  # numbers of an axis, at least; the share of a step by which another one may differ
+INSIDE, STAIN = 4, 0.02  # pixels between a cell's border and what is in it; the share of these that is ink
+BARS = 0.12  # of the cells, that hold ink and no text
+GARBLED = re.compile(r"([^\W\d])\1{3}")  # "ssss", as a reader sees in a drawing
 CUT = 0.25  # of a word's height or width on both sides of an edge that cuts it
 LINE, FIGURES = 0.6, 0.2  # of a place's width: a rule, or a fill, across it; of its texts, that are numbers in a table
+PROSE_BESIDE = 0.5  # the share of all letters in such lines, if they are of one column
+LONG = 16  # words of a text: paragraphs, if most are as long
+FIELDS = 0.4  # of the texts: names of fields, "Date:"
+ALONE, LONE = 0.7, 3  # the share of rows that are a list's or hold one text; so many, at least
+MARK = re.compile(r"[•◦▪‣–−—*e-]|\(?(\d{1,2}|[a-z])[.)]|\d{1,2}(\.\d{1,2})+\.?")
+NUMBERED, PAGE = re.compile(r"\d+(\.\d+)*\.?\s+[^\W\d_]"), re.compile(r"[1-9]\d{0,3}")
+LEGIBLE = re.compile(r"\w\w")
 SPARSE, MANY = 0.35, 12  # the share of cells with text, below which as many cells are a chart
 
 
@@ -92,26 +103,50 @@ class _Line:
 
 
 def why_no_table(
-    table: Table, held: float, rules: Sequence[float] = (), *, is_ruled: bool = False, is_drawn: bool = True
+    table: Table,
+    held: float,
+    rules: Sequence[float] = (),
+    *,
+    is_ruled: bool = False,
+    is_drawn: bool = True,
+    is_read: bool = False,
 ) -> str | None:
     """The reason for which what a detector found is no table, by its texts; None for a table.
 
     held: the share of the page's words, or ink, in its place: a picture of one row has most.  rules: those across it
     (y): one above it and one below its header, or its first row, are no part of a text in columns.
-    is_ruled: its cells are of rules, so that it is none only if sentences go on from cell to cell.
+    is_ruled: its cells are of rules, so that it is none only if they hold lines of one text.
     is_drawn: it has a rule or a fill, at least (`has_lines`): a few texts without are names, or parts of a drawing.
+    is_read: its texts are of a reader, whose numbers are less sure.
     """
-    if is_ruled:
-        return "is text in columns" if _is_prose(table) else None
     texts = [cell.text for cell in table.cells if cell.text]
+    if is_ruled and (_is_prose(table) or _is_one_text(table)):
+        return "is text in columns"
+    if is_ruled:
+        return "has hardly any text in its cells, as a chart" if is_read and _is_bare(table) else None
     if not texts:
         return "has no text"
     if table.shape[1] == 1 or (table.shape[0] == 1 and held < HALF):
         return "is one column, or one row of a page"
     if _is_prose(table) and not _has_ruled_header(table, rules):
         return "is text in columns"
+    if _is_one_text(table):
+        return "is text in lines"
+    if not is_drawn and held < HALF:
+        if sum(text.rstrip().endswith(":") for text in texts) >= FIELDS * len(texts):
+            return "has names of fields, as a form or a letter"
+        if table.shape[1] == 2 and _is_list(table.rows(repeat=False)):
+            return "is a list"
+    if _is_contents(table.rows(repeat=False)):
+        return "is a table of contents"
     figures = sum(sum(map(str.isdigit, text)) >= max(1, sum(map(str.isalpha, text))) for text in texts)
-    if not is_drawn and held < HALF and len(table.cells) <= MANY and figures < FIGURES * len(texts):
+    if figures < FIGURES * len(texts):
+        if not any(map(LEGIBLE.search, texts)):
+            return "has neither words nor numbers"
+        if len(rules) < 2 and (_is_prose(table, PROSE_BESIDE) or len(" ".join(texts).split()) >= LONG * len(texts)):
+            return "is text beside a figure or a list"
+    are_few = len(table.cells) <= MANY and not is_read
+    if are_few and not is_drawn and held < HALF and figures < FIGURES * len(texts):
         return "has a few texts, without rules, fills and numbers"
     if len(table.cells) >= MANY and len(texts) < SPARSE * len(table.cells):
         return "has hardly any text in its cells, as a chart"
@@ -120,6 +155,43 @@ def why_no_table(
     if any(map(_is_axis, across)) or any(_has_axis(rows, c) for c in (0, -1)):
         return "has the axis of a chart"
     return None
+
+
+def _is_bare(table: Table) -> bool:
+    """Return True for many cells of which no row and no column has a text in half: a blank form has in its first."""
+    rows = table.rows(repeat=False)
+    lines = [*rows, *zip(*rows, strict=True)]
+    return len(table.cells) >= MANY and all(sum(map(bool, line)) < HALF * len(line) for line in lines)
+
+
+def _is_one_text(table: Table) -> bool:
+    """Return True if the rows are lines of one text: each fills its row alone, or goes on from the row above.
+
+    The latter counts where letters have cut boxes around the lines into columns, which differ from row to row.
+    """
+    rows = [[cell for cell in table.cells if cell.row == r and cell.text] for r in range(table.shape[0])]
+    lines = [" ".join(cell.text for cell in row) for row in rows if row]
+    if len(lines) < LONE or len(" ".join(lines).split()) < PROSE_WORDS * len(lines):
+        return False
+    wide = HALF * (table.box[2] - table.box[0])
+    alone = sum(len(row) == 1 and row[0].box[2] - row[0].box[0] > wide for row in rows)
+    going_on = sum(map(len, _going_on(lines))) >= HALF * sum(map(len, lines))
+    return alone >= ALONE * len(lines) or (going_on and len(table.cells) < HALF * math.prod(table.shape))
+
+
+def _is_list(rows: Sequence[Sequence[str]]) -> bool:
+    """Return True for two columns of which the first has what a list's lines begin with: "1.", "2.3", "a)", "-"."""
+    marks = [row[0] for row in rows if row[0]]
+    return len(marks) >= LONE and sum(bool(MARK.fullmatch(mark)) for mark in marks) >= ALONE * len(marks)
+
+
+def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
+    """Return True for names of which most are numbered, with the numbers of their pages, which go up, at the end."""
+    pages = [int(row[-1]) for row in rows if PAGE.fullmatch(row[-1])]
+    names = [" ".join(row[:-1]) for row in rows if PAGE.fullmatch(row[-1])]
+    numbered = sum(bool(NUMBERED.match(name)) for name in names)
+    ascending = all(a <= b for a, b in itertools.pairwise(pages))
+    return len(pages) >= max(TICKS, HALF * len(rows)) and ascending and numbered >= HALF * len(names)
 
 
 def _has_axis(rows: Sequence[Sequence[str]], column: int) -> bool:
@@ -141,11 +213,35 @@ def _has_ruled_header(table: Table, rules: Sequence[float]) -> bool:
     return below and any(rule < middles[0] for rule in rules)
 
 
+def has_drawings(table: Table, page: np.ndarray) -> bool:
+    """Return True if many cells of a ruled table of a page (H, W, 3) hold ink, and no text: bars of a chart."""
+    drawn = 0
+    for cell in table.cells:
+        x0, y0, x1, y1 = (round(v) + (INSIDE if k < 2 else -INSIDE) for k, v in enumerate(cell.box))
+        grey = page[max(0, y0) : max(0, y1), max(0, x0) : max(0, x1)].mean(-1)
+        if grey.size and _is_of_a_drawing(cell.text):
+            drawn += bool((np.abs(grey - np.median(grey)) > INK).mean() >= STAIN)
+    return len(table.cells) >= MANY and drawn >= BARS * len(table.cells)
+
+
+def _is_of_a_drawing(text: str) -> bool:
+    """Return True for no text, or what is none, such as "ssss" and "_≥~"; a tick, "(-)" and "***" are texts."""
+    signs = set(text) - set("() -–—−")
+    return not text or bool(GARBLED.search(text)) or (len(signs) > 1 and not any(map(str.isalnum, text)))
+
+
 def has_lines(pixels: np.ndarray, box: Box) -> bool:
     """Return True if a rule or a fill goes across most of a place of a crop (Y, X, 3)."""
     x0, y0, x1, y1 = (max(0, int(v)) for v in box)
     grey = pixels[max(0, y0 - 2) : y1 + 3, x0 : x1 + 1].mean(-1, dtype=np.float32)
-    return bool(grey.size and ((np.abs(grey - np.median(grey)) > SHADE).mean(1) >= LINE).any())
+    if not grey.size:
+        return False
+    unlike = np.abs(grey - np.median(grey)) > SHADE
+    for row, seen in zip(grey, unlike, strict=True):
+        # Letters are of many shades; a rule and a fill are of one.
+        if seen.mean() >= LINE and (np.abs(row - np.median(row[seen])) <= SHADE).mean() >= LINE:
+            return True
+    return False
 
 
 def _is_axis(texts: Sequence[str]) -> bool:
@@ -169,27 +265,32 @@ def _are_counted(texts: Sequence[str]) -> bool:
     return numbers[-1] > 0 and (numbers[-2] - numbers[-1] == 1 or all(n in YEARS for n in numbers))
 
 
-def _is_prose(table: Table) -> bool:
+def _is_prose(table: Table, alone: float = 1.0) -> bool:
     """Return True if much of the text is lines that go on from the line above, in every column with much text.
 
-    In two columns it is enough if commas and full stops are in these lines, as they are in sentences.
+    In two columns it is enough if commas and full stops are in these lines, as they are in sentences; in one, too, if
+    the lines are so much of the text (`alone`).
     """
     columns = [[text for text in column if text] for column in zip(*table.rows(repeat=False), strict=True)]
-    going_on = [
-        [
-            text
-            for above, text in itertools.pairwise(column)
-            if len(text.split()) >= PROSE_WORDS and (text[0].islower() or above[-1] == "-")
-        ]
-        for column in columns
-    ]
+    going_on = [_going_on(column) for column in columns]
     lines = list(itertools.chain(*going_on))
-    if sum(map(len, lines)) < PROSE * sum(map(len, itertools.chain(*columns))):
+    every = sum(map(len, itertools.chain(*columns)))
+    if sum(map(len, lines)) < PROSE * every:
         return False
     running = sum(len(own) >= PROSE_LINES for own in going_on)
     marked = sum(any(mark in text[:-1] for mark in ".,;") for text in lines)
     large = sum(len(column) >= SOME * table.shape[0] for column in columns)
-    return running >= max(1, large) or (running > 1 and marked >= MARKED * len(lines))
+    several = running > 1 or sum(map(len, lines)) >= alone * every
+    return running >= max(1, large) or (several and marked >= MARKED * len(lines))
+
+
+def _going_on(lines: Sequence[str]) -> list[str]:
+    """The lines of a few words or more that go on from the line above."""
+    return [
+        text
+        for above, text in itertools.pairwise(lines)
+        if len(text.split()) >= PROSE_WORDS and (text[0].islower() or above[-1] == "-")
+    ]
 
 
 def fitted(table: Table, place: Box, pixels: np.ndarray, words: Sequence[Word]) -> Table:
