@@ -9,19 +9,20 @@ import numpy as np
 
 from ..documents import Rule, Rules
 from ..documents.rules import MAX_RULES, joined
+from .text_lines import letter_height, text_ink
 
 CONTRAST = 24  # grey levels (of 255) between a rule and both of its sides: light grey lines of spreadsheets have 30
 SMOOTH = 32  # grey levels: the most that neighbours along a rule differ; letters that touch differ by more
 STEP, FLAT = 10, 4  # grey levels between a fill and the paper beside it, at least, and along its edge, at most
 DRAWN = 0.75  # the share of a rule that its runs cover, at least: strokes of letters below each other cover less
-SMALL = 600  # pixels: the shorter side of pictures at about 72 dpi
+SMALL, LOW = 600, 6  # pixels: the shorter side of small pictures, and letters of print at about 72 dpi
 LARGE = 1.5  # times `near`: rules are so thick, or near, at twice the size
 LONG = 5  # times `near`: the least length of a run, longer than strokes of letters
 
 
 def picture_rules(page: np.ndarray, near: float) -> Rules:
-    """The rules of a page (H, W, 3) uint8; those of a small one, on which they touch letters, at twice its size."""
-    if min(page.shape[:2]) >= SMALL:
+    """The rules of a page (H, W, 3) uint8; those of a small one of low letters, which they touch, at twice its size."""
+    if min(page.shape[:2]) >= SMALL or letter_height(text_ink(page)) >= LOW:
         return ink_rules(page, near)
     from PIL import Image
 
