@@ -85,7 +85,7 @@ def is_diagram(page: np.ndarray, box: Box) -> bool:
     for left, top, right, bottom in boxes:
         within[int(top) : int(bottom) + 1, int(left) : int(right) + 1] = True
     ink = np.abs(grey - np.median(grey)) > INK
-    return within.mean() < APART and np.count_nonzero(ink & within) >= HALF * np.count_nonzero(ink)
+    return bool(within.mean() < APART and np.count_nonzero(ink & within) >= HALF * np.count_nonzero(ink))
 
 
 def without_frames(page: np.ndarray, frames: Sequence[Box], places: Sequence[Box]) -> np.ndarray:
