@@ -6,7 +6,7 @@ import pytest
 
 from zoo.apps.tables import Word
 from zoo.apps.tables.lattice import Lattice
-from zoo.apps.tables.lattice_words import with_columns, with_lines, without_gaps
+from zoo.apps.tables.lattice_words import with_columns, with_cut_cells, with_lines, without_gaps
 
 
 def test_a_stroke_in_a_gap_between_cells_is_no_column() -> None:
@@ -79,3 +79,32 @@ def test_a_name_that_goes_on_in_the_next_line_is_one_row():
 
     assert len(with_lines(lattice, band("and")).ys) == 3
     assert len(with_lines(lattice, band("Other")).ys) == 4
+
+
+def test_a_border_that_is_not_seen_in_one_row_goes_through_a_gap_of_its_words():
+    cells = ((0, 0, 1, 1), (0, 1, 1, 1), (1, 0, 1, 2))
+    lattice = Lattice((0.0, 100.0, 200.0), (0.0, 20.0, 40.0), cells, "ink")
+    left, right = Word("x", (5.0, 25.0, 45.0, 35.0)), Word("x", (150.0, 25.0, 190.0, 35.0))
+    assert len(with_cut_cells(lattice, [left, right]).cells) == 4
+    assert with_cut_cells(lattice, [left]) == lattice
+    near = Word("x", (102.0, 25.0, 140.0, 35.0)), Word("x", (60.0, 25.0, 98.0, 35.0))
+    assert with_cut_cells(lattice, near) == lattice  # a text that goes on across the border
+    assert with_cut_cells(lattice, [Word("x", (60.0, 25.0, 140.0, 35.0))]) == lattice
+
+
+def test_a_heading_above_named_numbers_is_a_row_of_its_own():
+    lattice = Lattice((0, 90, 200, 290), (0, 80, 100), tuple((r, c, 1, 1) for r in range(2) for c in range(3)), "ink")
+    texts = [("Score, n (%)", 5, 5), *((text, 5, y) for text, y in (("<6", 30), ("7", 55)))]
+    texts += [(f"{x + y} (0)", x, y) for x in (100, 210) for y in (30, 55)]
+    words = [Word(text, (x, y, x + 60, y + 10)) for text, x, y in texts]
+    found = with_lines(lattice, words)
+    assert len(found.ys) == 5
+    assert [len(own) for own in found.held(words)][:9] == [1, 0, 0, 1, 1, 1, 1, 1, 1]
+
+
+def test_marks_before_lines_that_nobody_has_read_are_no_column():
+    lattice = Lattice((0, 90, 290), (0, 20, 40, 60, 80), tuple((r, c, 1, 1) for r in range(4) for c in range(2)), "ink")
+    for wide, columns in ((9, 2), (40, 3)):
+        words = [Word("x", (x, 5 + 20 * r, x + w, 15 + 20 * r)) for r in range(4) for x, w in ((95, wide), (160, 80))]
+        words += [Word("x", (5, 5 + 20 * r, 40, 15 + 20 * r)) for r in range(4)]
+        assert len(with_columns(lattice, words).xs) == columns + 1

@@ -233,6 +233,11 @@ WRAPPED = {
         (13, 16, 13, 16),
         [["Wood", "136"], ["", "277"], ["Oak", "20"], ["", "21"], ["Total", "156"]],
     ),
+    "a unit in brackets": (
+        [("Liver", ""), ("(mg/g)", ""), ("Fat", "2.8"), ("Bile", "0.2"), ("Ash", "0.1")],
+        (16, 16, 16, 16),
+        [["Liver (mg/g)", ""], ["Fat", "2.8"], ["Bile", "0.2"], ["Ash", "0.1"]],
+    ),
     "both texts": (
         [("Grade 1", "Treat the"), ("Grade 2", "Hold it for"), ("and above", "a week."), ("Grade 3", "Stop")],
         (16, 13, 16),
@@ -254,3 +259,33 @@ def test_lines_of_a_text_that_was_wrapped(name):
     found = [Detection("table row", 0.9, (0, top - 1, 2 * WIDTH, top + 11)) for top in tops]
     found += [Detection("table column", 0.9, (WIDTH * c, 0, WIDTH * c + WIDTH, tops[-1] + 10)) for c in range(2)]
     assert build_table(found, words, check_spans=True).rows() == rows
+
+
+@pytest.mark.parametrize(("indent", "rows"), [(12.0, 4), (0.0, 7)])
+def test_indented_lines_beside_no_name_are_of_the_row_above(indent, rows):
+    lines = [("A", "Proteins"), ("", "MTOR"), ("B", "Fibres"), ("", "Cells"), ("", "CD4"), ("C", "Power"), ("D", "Age")]
+    words = []
+    for r, (name, text) in enumerate(lines):
+        y, x = 16.0 * r, WIDTH + 5 + (0.0 if name else indent)
+        words += [Word(name, (5.0, y, 15.0, y + 10))] if name else []
+        words += [Word(text, (x, y, x + 50, y + 10))]
+    found = [Detection("table row", 0.9, (0.0, 16.0 * r - 1, 2 * WIDTH, 16.0 * r + 11)) for r in range(len(lines))]
+    found += [Detection("table column", 0.9, (WIDTH * c, 0.0, WIDTH * c + WIDTH, 110.0)) for c in range(2)]
+    assert build_table(found, words, check_spans=True).shape == (rows, 2)
+    numbers = [w if w.box[0] < WIDTH else Word("12", w.box) for w in words]  # they end at one place
+    assert build_table(found, numbers, check_spans=True).shape == (7, 2)
+
+
+def test_a_column_of_one_heading_that_goes_on_from_the_column_before_is_none():
+    words = [Word("S. No", (5.0, 5.0, 35.0, 15.0)), Word("of bands", (38.0, 5.0, 90.0, 15.0))]
+    words += [Word("Light", (140.0, 5.0, 180.0, 15.0))]
+    words += [Word(str(r), (x, 20.0 * r + 5, x + 10, 20.0 * r + 15)) for r in (1, 2, 3, 4) for x in (5.0, 140.0)]
+    found = [Detection("table row", 0.9, (0.0, 20.0 * r, 200.0, 20.0 * r + 20)) for r in range(5)]
+    found += [Detection("table column", 0.9, (a, 0.0, b, 100.0)) for a, b in ((0, 36), (37, 95), (120, 200))]
+    assert build_table(found, words, check_spans=True).shape == (5, 2)
+    more = [Word("of light", (92.0, 5.0, 130.0, 15.0)) if w.text == "Light" else w for w in words]
+    found = [one for one in found if one.label == "table row" or one.box[0] < 120]
+    found += [Detection("table column", 0.9, (a, 0.0, b, 100.0)) for a, b in ((92, 132), (135, 200))]
+    assert build_table(found, more, check_spans=True).shape == (5, 2)
+    apart = [Word("Notes", (60.0, 5.0, 90.0, 15.0)) if w.text == "of bands" else w for w in words]
+    assert build_table(found, apart, check_spans=True).shape == (5, 3)

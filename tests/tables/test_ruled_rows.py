@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from zoo.apps.tables.ruled_rows import with_ruled_rows
+from zoo.apps.tables.ruled_rows import with_ruled_rows, with_spaced_rows
 from zoo.apps.tables.structure import COLUMN, HEADER, ROW
 from zoo.images.boxes import Detection
 
@@ -13,7 +13,9 @@ ONE, TWO = (0,), (0, 1)
 
 
 def rows(*bands: tuple[tuple[int, ...], ...], ruled: bool = True) -> list[tuple[float, float]]:
-    """The rows of a table with a header and bands of 50 pixels; a band: the lines of text in each column."""
+    """The rows of a table with a header and bands of 50 pixels; a band: the lines of text in each column.
+
+    ruled: rules, or else wider spaces, part the bands."""
     image = np.full((30 + 50 * len(bands), 300, 3), 255, np.uint8)
     image[2:4, 5:295] = image[24:26, 5:295] = image[-4:-2, 5:295] = 0
     objects = [Detection(COLUMN, 0.9, (a, 0.0, b, float(len(image)))) for a, b in COLUMNS]
@@ -26,10 +28,11 @@ def rows(*bands: tuple[tuple[int, ...], ...], ruled: bool = True) -> list[tuple[
             for at in lines:
                 for word in range(3):
                     image[
-                        top + 8 + 18 * at : top + 18 + 18 * at, int(x) + 5 + 20 * word : int(x) + 17 + 20 * word : 3
+                        top + 8 + 16 * at : top + 18 + 16 * at, int(x) + 5 + 20 * word : int(x) + 17 + 20 * word : 3
                     ] = 0
-        objects += [Detection(ROW, 0.9, (5.0, top + 6.0 + 18 * r, 295.0, top + 22.0 + 18 * r)) for r in TWO]
-    found = with_ruled_rows(objects, image, 0.5)
+        objects += [Detection(ROW, 0.9, (5.0, top + 6.0 + 16 * r, 295.0, top + 22.0 + 16 * r)) for r in TWO]
+    find = with_ruled_rows if ruled else with_spaced_rows
+    found = find(objects, image, 0.5)
     return sorted((o.box[1], o.box[3]) for o in found if o.label == ROW)
 
 
@@ -43,5 +46,15 @@ def test_a_band_of_a_group_has_a_row_for_each_line() -> None:
     assert len(rows((ONE, TWO, TWO), (ONE, TWO, TWO), (ONE, TWO, TWO))) == 7
 
 
-def test_rows_without_rules_are_the_networks() -> None:
-    assert len(rows((ONE, TWO, ONE), (ONE, ONE, TWO), (ONE, ONE, ONE), ruled=False)) == 7
+def test_wider_spaces_part_rows_whose_texts_have_unlike_numbers_of_lines() -> None:
+    found = rows((ONE, TWO, ONE), (ONE, ONE, TWO), (ONE, TWO, TWO), ruled=False)
+    assert len(found) == 4
+    assert found[1][1] - found[1][0] > 40
+
+
+def test_wider_spaces_part_groups_of_rows_that_have_a_text_in_each_column() -> None:
+    assert len(rows((ONE, TWO, TWO), (TWO, TWO, TWO), (ONE, TWO, TWO), ruled=False)) == 7
+
+
+def test_rows_whose_texts_begin_in_other_lines_are_the_networks() -> None:
+    assert len(rows((ONE, TWO, (1,)), (ONE, TWO, (1,)), (ONE, TWO, (1,)), ruled=False)) == 7

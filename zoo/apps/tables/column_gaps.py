@@ -23,6 +23,7 @@ CROSSED = 0.2  # of the lines with text on both sides of a gap: so many may cros
 SLACK = 0.2  # of the lines: so many more may cross a border that stays where the network has it
 CUT = 0.3  # of the lines: so many more of them a border crosses if it is moved
 LEAST, SHARE = 2, 0.25  # lines with text of one column on both sides of a gap in it, and their share of all
+ENOUGH = 4  # such lines, if they have the same share of those with text in the column
 PARTED = 0.5  # of the lines with text on one side of such a gap
 
 
@@ -104,4 +105,5 @@ def _is_parted(blocks: np.ndarray, x: float, lines: int) -> bool:
     """Return True if enough of the lines with blocks (line, start, end) of a column have some on both sides of x."""
     left, right = (np.unique(blocks[side, 0]) for side in (blocks[:, 2] <= x, blocks[:, 1] >= x))
     both = len(np.intersect1d(left, right))
-    return both >= max(LEAST, SHARE * lines, PARTED * min(len(left), len(right)))
+    share = min(SHARE * lines, max(ENOUGH, SHARE * len(np.unique(blocks[:, 0]))))
+    return both >= max(LEAST, share, PARTED * min(len(left), len(right)))

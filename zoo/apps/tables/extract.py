@@ -31,7 +31,7 @@ from .leaders import without_leaders
 from .ocr import READERS, OcrEngine, load_ocr
 from .reading import LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
-from .ruled_rows import with_ruled_rows
+from .ruled_rows import with_ruled_rows, with_spaced_rows
 from .side_by_side import parted, repeated, rules_across
 from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
@@ -239,7 +239,8 @@ class TableExtractor:
         if lattice is None:
             objects = find_objects(self.structure, crop.pixels, lines, self.threshold, self.options)
             objects = with_unsure(objects, lines, self.threshold)
-            objects = with_ruled_rows(with_gaps(objects, lines, self.threshold), crop.pixels, self.threshold)
+            objects = with_spaced_rows(with_gaps(objects, lines, self.threshold), crop.pixels, self.threshold)
+            objects = with_ruled_rows(objects, crop.pixels, self.threshold)
             objects = with_ruled_header(objects, crop.pixels, lines, self.threshold)
             whole = [one.box for one in objects if one.label == TABLE and one.score > self.threshold]
             # The network's "table" may leave out rows that the detector saw.

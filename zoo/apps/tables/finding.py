@@ -68,18 +68,7 @@ def _found(detect: Detector, page: np.ndarray, threshold: float, *, margin: bool
     One that it is a little less sure of counts if gaps between columns part most of its lines; if rules go across it,
     too, one that it is hardly sure of.
     """
-    H, W = page.shape[:2]
-    step = 1 + max(H, W) // LONGEST if margin else 1
-    m = max(H, W) // step if margin else 0
-    seen = np.pad(page[::step, ::step], ((m, m), (m, m), (0, 0)), constant_values=255) if margin else page
-    found = []
-    for one in sorted(detect(seen, threshold=RULED * threshold), key=lambda d: -d.score)[:MAX_FOUND]:
-        x0, y0, x1, y1 = check_box(f"the box of a {one.label!r} that detection found", one.box)
-        x0, y0, x1, y1 = ((v - m) * step for v in (x0, y0, x1, y1))
-        box = max(x0, 0.0), max(y0, 0.0), min(x1, float(W)), min(y1, float(H))
-        label = one.label.lower()  # models of a page's layout have other labels as well, and some a "Table"
-        if label in (TABLE, ROTATED) and box[0] < box[2] and box[1] < box[3]:
-            found.append(one._replace(label=label, box=box))
+    found = _seen(detect, page, RULED * threshold, margin=margin)
     sure = joined([one for one in found if one.score > threshold])
     for one in joined([one for one in found if one.score <= threshold]):
         if any(_overlap(one.box, other.box) >= OVERLAP for other in sure) or gap_share(page, one.box) < OPEN:
@@ -87,6 +76,23 @@ def _found(detect: Detector, page: np.ndarray, threshold: float, *, margin: bool
         if one.score > LIKELY * threshold or len(rules_across(page, one.box)) >= LEAST_RULES:
             sure.append(one)
     return sure
+
+
+def _seen(detect: Detector, page: np.ndarray, least: float, *, margin: bool) -> list[Detection]:
+    """The tables that a detector has on a page, or within a white margin as wide as it, clipped to the page."""
+    H, W = page.shape[:2]
+    step = 1 + max(H, W) // LONGEST if margin else 1
+    m = max(H, W) // step if margin else 0
+    seen = np.pad(page[::step, ::step], ((m, m), (m, m), (0, 0)), constant_values=255) if margin else page
+    found = []
+    for one in sorted(detect(seen, threshold=least), key=lambda d: -d.score)[:MAX_FOUND]:
+        x0, y0, x1, y1 = check_box(f"the box of a {one.label!r} that detection found", one.box)
+        x0, y0, x1, y1 = ((v - m) * step for v in (x0, y0, x1, y1))
+        box = max(x0, 0.0), max(y0, 0.0), min(x1, float(W)), min(y1, float(H))
+        label = one.label.lower()  # models of a page's layout have other labels as well, and some a "Table"
+        if label in (TABLE, ROTATED) and box[0] < box[2] and box[1] < box[3]:
+            found.append(one._replace(label=label, box=box))
+    return found
 
 
 def _second_look(
@@ -103,10 +109,22 @@ def _second_look(
     sure, around = [d.box for d in found if d.score >= SURE], [d.box for d in again]
     if not _is_one(sure) or not all(_continues(page, box, around) for box in sure):
         return found
-    held_again = share_of_ink(ink, [d.box for d in again])
+    held_again, whole = (
+        share_of_ink(ink, [d.box for d in again]),
+        (0.0, 0.0, float(page.shape[1]), float(page.shape[0])),
+    )
     if tight and len(again) == 1 and held_again >= WHOLE:
-        return [again[0]._replace(box=(0.0, 0.0, float(page.shape[1]), float(page.shape[0])))]
+        return [again[0]._replace(box=whole)]
+    if tight and not found and not again and len(rules_across(page, whole)) >= LEAST_RULES:
+        return _ruled_picture(detect, page, threshold, whole)
     return again if held_again > (held if tight else MOST) else found
+
+
+def _ruled_picture(detect: Detector, page: np.ndarray, threshold: float, whole: Box) -> list[Detection]:
+    """The whole of a picture that rules go across, if a detector has a table of most of it, however unsure it is."""
+    ink, seen = ink_of(page), _seen(detect, page, RULED * threshold, margin=True)
+    best = max((one for one in seen if share_of_ink(ink, [one.box]) >= WHOLE), key=lambda d: d.score, default=None)
+    return [] if best is None else [best._replace(box=whole)]
 
 
 def _is_one(boxes: Sequence[Box]) -> bool:

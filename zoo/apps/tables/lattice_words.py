@@ -36,7 +36,7 @@ NAME = 2  # letters of a word with figures that is a name: "FY2014"
 NEAR, MARKED = 0.6, 5.0  # heights of words: between two of one text, and of a box filled behind words
 BULLETS = "•◦▪‣–-*"
 FEW = 6  # the least number of cells with words of such a lattice
-COUNTED = re.compile(r"\(?\w{1,2}[.)]")  # "1.", "a)": what a list's lines begin with
+COUNTED = re.compile(r"\(?\w{1,2}[.):]")  # "1.", "a)", "F:": what a list's lines begin with
 
 
 def without_marks(rules: Rules, words: Sequence[Word]) -> Rules:
@@ -122,6 +122,31 @@ def with_sides(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     return replace(lattice, xs=xs, ys=ys, cells=tuple(sorted(cells)))
 
 
+def with_cut_cells(lattice: Lattice, words: Sequence[Word]) -> Lattice:
+    """The lattice with cells over several columns cut at borders that their words leave free, on both sides.
+
+    Light rules are hardly seen in shaded rows.
+    """
+    if any(quarters(word.angle or 0.0) for word in words):
+        return lattice
+    cells = []
+    for (r, c, rs, cs), own in zip(lattice.cells, lattice.held(words), strict=True):
+        edges = [c, *(i for i in range(c + 1, c + cs) if _parts(own, lattice.xs[i])), c + cs]
+        cells += [(r, a, rs, b - a) for a, b in itertools.pairwise(edges)]
+    return replace(lattice, cells=tuple(sorted(cells)))
+
+
+def _parts(words: Sequence[Word], x: float) -> bool:
+    """True if a place between words on both sides is in a gap wider than those between words of one text."""
+    ends, starts = (
+        [w.box[2] for w in words if w.box[0] + w.box[2] < 2 * x],
+        [w.box[0] for w in words if w.box[0] + w.box[2] >= 2 * x],
+    )
+    if not ends or not starts or not max(ends) < x < min(starts):
+        return False
+    return min(starts) - max(ends) >= WIDE * statistics.median(w.box[3] - w.box[1] for w in words)
+
+
 def with_columns(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     """The lattice with each column parted at gaps down it that no rule shows: most cells have words on both sides.
 
@@ -155,10 +180,17 @@ def _parted(lattice: Lattice, c: int, words: Sequence[Word]) -> Lattice:
         if b - a < APART * high or a == 0 or b == right - left or len(both) < max(MIN_APART, HALF * len(own)):
             continue
         firsts = [max(before, key=lambda w: w.box[2]) for before, _ in both]
-        if sum(not _is_written(w) or bool(COUNTED.fullmatch(w.text)) for w in firsts) >= HALF * len(both):
+        if sum(map(_is_mark, firsts)) >= HALF * len(both):
             continue
         return _parted(_cut_at(lattice, c, x, held), c, words)
     return lattice
+
+
+def _is_mark(word: Word) -> bool:
+    """True for what a line begins with that is no text of its own: a sign, a list's number, ink as narrow as these."""
+    x0, y0, x1, y1 = word.box
+    unread = word.text == "x" and x1 - x0 < NARROW * (y1 - y0)
+    return unread or not _is_written(word) or bool(COUNTED.fullmatch(word.text))
 
 
 def _cut_at(lattice: Lattice, c: int, x: float, held: Mapping[tuple[int, int, int, int], Sequence[Word]]) -> Lattice:
@@ -212,7 +244,7 @@ def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     """The lattice with a row for each line of words, where lines fill the columns that no rule parts.
 
     These are four lines or more, or fewer ones of numbers with a name for each.  A cell that has no text in these
-    lines, or in the first one alone, spans them.
+    lines, or a name in the first one alone, spans them.
     """
     xs, ys, C = lattice.xs, [lattice.ys[0]], len(lattice.xs) - 1
     whole = np.ones(len(lattice.ys) - 1, bool)
@@ -223,14 +255,15 @@ def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
         own = [w for w in words if top <= (w.box[1] + w.box[3]) / 2 < bottom and xs[0] <= w.box[0] < xs[-1]]
         lines = _rows_of(word_lines(own), xs) if whole[r] and len(own) >= 2 * FILLED * C else []
         if lines:
-            ys += [(a[0].box[3] + min(w.box[1] for w in b)) / 2 for a, b in itertools.pairwise(lines)]
+            ys += [(a[-1].box[3] + min(w.box[1] for w in b)) / 2 for a, b in itertools.pairwise(lines)]
             filled[r] = set().union(*(_columns(line, xs) for line in lines[1:]))
         ys.append(bottom)
         starts.append(len(ys) - 1)
     cells = []
-    for r, c, rs, cs in lattice.cells:
+    for (r, c, rs, cs), own in zip(lattice.cells, lattice.held(words), strict=True):
         first, last = starts[r], starts[r + rs]
-        if rs > 1 or (r in filled and not filled[r] & set(range(c, c + cs))):
+        above = r in filled and _are_numbers(own) and max(w.box[3] for w in own) <= ys[first + 1]
+        if rs > 1 or (r in filled and not filled[r] & set(range(c, c + cs)) and not above):
             cells.append((first, c, last - first, cs))
         else:
             cells += [(k, c, 1, cs) for k in range(first, last)]
@@ -253,13 +286,20 @@ def _rows_of(lines: Sequence[list[Word]], xs: Sequence[float]) -> list[list[Word
         return []
     if any(_goes_on(a, b, xs) for a, b in itertools.pairwise(full)):
         return []
+    head = lines[: next(i for i, line in enumerate(lines) if line is full[0])]
+    if head and len(head) + len(full) == len(lines):  # a heading of the rows below it
+        lines = full
+    else:
+        head = []
     common = set.intersection(*(_columns(line, xs) for line in full))
     beside = set().union(*(_columns(line, xs) for line in lines if not any(line is one for one in full)))
     cells = [[[w for w in line if _columns([w], xs) == {c}] for line in full] for c in common]
-    are_named = any(all(map(_is_name, of)) for of in cells)
+    are_named = bool(head) or any(all(map(_is_name, of)) for of in cells)
     numbers = sum(all(map(_are_numbers, of)) for of in cells)
     are_rows = are_named and not beside & common and numbers >= max(2, HALF * len(common))
-    return full if are_rows else []
+    if not are_rows:
+        return []
+    return [list(itertools.chain(*head)), *full] if head else full
 
 
 def _is_name(words: Sequence[Word]) -> bool:
@@ -279,7 +319,7 @@ def _firsts(line: Sequence[Word], xs: Sequence[float]) -> dict[int, str]:
 
 def _are_numbers(words: Sequence[Word]) -> bool:
     """True for the words of a number, as "5.1 %", "$ 5" and "5.1 (2.0)" are, and "(5.1 %)" below a text is not."""
-    text = "".join(w.text for w in sorted(words, key=lambda w: w.box) if _is_written(w))
+    text = "".join("".join(w.text.split()) for w in sorted(words, key=lambda w: w.box) if _is_written(w))
     return is_mostly_figures(text) and text[:1] not in ("", "(")
 
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...images.boxes import Detection
-from .boxes import HALF, bounding_box, share
+from .boxes import HALF, share
 from .table import Word
-from .values import is_mostly_figures
 from .words import Interval, overlapping
+from .wrapped import goes_on
 
 MIN_COLUMNS = 3  # columns with words on each line of a row that is split; with fewer, the lines may be in one cell
 MIN_SHARED_COLUMNS = 0.6  # the share of two lines' columns with words on both; blank cells lower it
@@ -24,10 +23,6 @@ MIN_PITCH = 0.75  # of the usual distance of rows: the least distance of two row
 SAME_LINE = 0.5  # of the usual distance of rows: the largest vertical distance of two words on one line
 MIN_ROW_HEIGHT = 0.8  # of the height of its lines: a row that is lower was detected between two rows
 MIN_GUTTER = 0.8  # of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
-LEADING = 1.7  # of the height of words: the most from a line of a header's cell to the next one
-NEARER = 0.1  # of the height of words: so much nearer than rows are the lines of a row
-SMALL_NAMES = 0.3  # of the texts of the first column that begin with small letters: more, and each may be a row
-NAMED = 0.7  # of the rows: so many have a text in the first column, and what has none may be a line of the row above
 PARTED = 0.7  # of the rows: so many with a gap, and gaps may go on through texts that are headings, alone in their rows
 MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
 
@@ -88,7 +83,7 @@ def join_header_rows(
         )
         few, many = sorted(lines, key=len)
         alike = bool(few) and few.keys() <= many.keys() and 2 * len(many) >= len(columns)
-        if alike and not over and all(_goes_on(lines[0][c], lines[1][c]) for c in few):
+        if alike and not over and all(goes_on(lines[0][c], lines[1][c]) for c in few):
             rows[r : r + 2] = [Interval(rows[r].start, rows[r + 1].end, rows[r].score)]
     return rows
 
@@ -96,145 +91,31 @@ def join_header_rows(
 def join_overlapping_columns(
     rows: Sequence[Interval], columns: Sequence[Interval], words: Sequence[Word]
 ) -> list[Interval]:
-    """The columns with those joined that overlap and never have words in the same row.
+    """The columns with those joined that overlap and never have words in the same row, or that part one heading.
 
-    They are names and a heading in their middle, or names and indented ones; two columns of numbers, of which a row has
-    one, have headings side by side.
+    The first are names and a heading in their middle, or names and indented ones; two columns of numbers, of which a
+    row has one, have headings side by side.
     """
     found = list(columns)
-    of: list[set[int]] = [set() for _ in columns]
-    for _, ys, xs in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
+    of: list[dict[int, list[Word]]] = [{} for _ in columns]  # the words of each row of a column
+    for word, ys, xs in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
         row, column = (max(near, key=lambda one: one[1])[0] for near in (ys, xs))
-        of[column].add(row)
+        of[column].setdefault(row, []).append(word)
     for c in reversed(range(len(columns) - 1)):
         a, b = found[c : c + 2]
-        if a.end > b.start and of[c] and of[c + 1] and not of[c] & of[c + 1]:
+        left, right = of[c : c + 2]
+        apart = a.end > b.start and left and right and not left.keys() & right.keys()
+        heading = next(iter(right)) if len(right) == 1 and len(rows) > MIN_ROWS else None
+        if apart or (heading is not None and _is_near(left.get(heading, ()), a.end, right[heading])):
             found[c : c + 2] = [Interval(min(a.start, b.start), max(a.end, b.end), a.score)]
-            of[c : c + 2] = [of[c] | of[c + 1]]
+            of[c : c + 2] = [{row: [*left.get(row, ()), *right.get(row, ())] for row in left.keys() | right.keys()}]
     return found
 
 
-def _goes_on(upper: Sequence[Word], lower: Sequence[Word], parted: bool = False) -> bool:
-    """Return True if two texts are one: near, with one edge or their middles in common, or a word that is parted.
-
-    The second is no number, unless the first ends with a dash, as that of a range does.
-    """
-    a, b = (bounding_box(word.box for word in line) for line in (upper, lower))
-    high = max(word.box[3] - word.box[1] for word in [*upper, *lower])
-    away = min(abs(a[0] - b[0]), abs(a[2] - b[2]), abs(a[0] + a[2] - b[0] - b[2]) / 2)
-    first = min(word.box[3] for word in lower)  # of its lines
-    range_of = max(upper, key=lambda word: (word.box[3], word.box[2])).text.endswith(("-", "–"))
-    return (range_of or not _is_number(lower)) and first - a[3] <= LEADING * high and (parted or away <= HALF * high)
-
-
-def is_wrapped(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
-    """Return True if a text goes on in the next line, which begins with a small letter or closes a bracket.
-
-    So does any line after a dash, a slash or a comma.
-    """
-    last = max(upper, key=lambda word: (word.box[3], word.box[2])).text
-    first = min(lower, key=lambda word: (word.box[1], word.box[0])).text
-    small, closes = first[0].islower(), _closes(upper, lower)
-    if not small and not closes and not last.endswith(("/", "-", "–", ",")):
-        return False
-    return _goes_on(upper, lower, closes or (small and last.endswith("-")))
-
-
-def _closes(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
-    """Return True if a bracket that a text opens is closed in the next line."""
-    a, b = ("".join(word.text for word in line) for line in (upper, lower))
-    return a.count("(") == a.count(")") + 1 and b.count(")") == b.count("(") + 1
-
-
-def join_wrapped_rows(
-    rows: Sequence[Interval], columns: Sequence[Interval], words: Sequence[Word], header_rows: int
-) -> list[Interval]:
-    """The rows with those joined to the one above that are its last line: names go on, numbers are missing.
-
-    Where many names begin with small letters, these say nothing.
-    """
-    found = list(rows)
-    at: list[dict[int, list[Word]]] = [{} for _ in rows]
-    for word, ys, xs in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
-        row, column = (max(of, key=lambda one: one[1])[0] for of in (ys, xs))
-        at[row].setdefault(column, []).append(word)
-    near = _near_rows(at, header_rows)
-    body = [r for r in range(header_rows, len(at)) if r not in near]
-    names = [_begins_small(at[r][0]) for r in body if 0 in at[r]]
-    small = sum(names) > SMALL_NAMES * len(names)
-    named = len(names) > NAMED * len(body)
-    for r in reversed(range(header_rows, len(rows) - 1)):
-        upper, lower = at[r], at[r + 1]
-        fewer = 0 < len(lower) < len(upper) and lower.keys() <= upper.keys() and (named or 0 in lower)
-        tall = not small if 0 in lower else all(_mostly_tall([at[k][c] for k in body if c in at[k]]) for c in lower)
-        goes_on = fewer and all(
-            is_wrapped(upper[c], own) and (tall or _closes(upper[c], own)) for c, own in lower.items()
-        )
-        if r + 1 in near or goes_on:
-            found[r : r + 2] = [Interval(found[r].start, found[r + 1].end, found[r].score)]
-    return found
-
-
-def _near_rows(at: Sequence[dict[int, list[Word]]], header_rows: int) -> set[int]:
-    """The rows that are lines of the one above: nearer than rows are, with texts below some of its texts, no numbers.
-
-    They have no name, or one of their texts begins with a small letter where those of rows do not; all of them, if most
-    do, or if the texts of rows have as many lines as they need, and not all the same number.
-    at: the words of each row by their columns.
-    """
-    high = statistics.median([w.box[3] - w.box[1] for of in at for own in of.values() for w in own] or [0.0])
-    body = range(header_rows, len(at))
-    pitches = {r: _pitch(at[r - 1], at[r], high) for r in body[1:] if at[r - 1] and at[r]}
-    lines = set(_below(at, pitches, float("inf")))
-    apart = sorted(pitch for r, pitch in pitches.items() if r not in lines)
-    if not apart or not lines:
-        return set()
-    lines = set(_below(at, pitches, apart[len(apart) // 5] - NEARER * high))
-    firsts = [r for r in body if r not in lines]
-    tall = {
-        c for c in range(1 + max(map(max, filter(None, at)))) if _mostly_tall([at[r][c] for r in firsts if c in at[r]])
-    }
-    counts = [
-        Counter(c for r in range(a, b) for c in at[r]).values() for a, b in itertools.pairwise([*firsts, len(at)])
-    ]
-    wrapped = [more for own in counts if len(more := [n for n in own if n > 1]) > 1]
-    uneven = bool(wrapped) and 2 * sum(min(own) < max(own) for own in wrapped) >= len(wrapped)
-    going_on = {r for r in lines if any(c in tall and _begins_small(own) for c, own in at[r].items())}
-    if uneven or 2 * len(going_on) >= len(lines):
-        return lines
-    return going_on | {r for r in lines if 0 not in at[r]}
-
-
-def _below(at: Sequence[dict[int, list[Word]]], pitches: Mapping[int, float], near: float) -> Iterator[int]:
-    """The rows nearer than `near` that may be lines of a row above."""
-    first: dict[int, list[Word]] = {}
-    for r, of in enumerate(at):
-        fewer = of.keys() < first.keys() or (of.keys() == first.keys() and any(map(_begins_small, of.values())))
-        if fewer and pitches.get(r, near) < near and not any(map(_is_number, of.values())):
-            yield r
-        else:
-            first = of
-
-
-def _pitch(upper: dict[int, list[Word]], lower: dict[int, list[Word]], high: float) -> float:
-    """The distance of the last line of a row and the first one of the next."""
-    above, below = ([w.box for own in of.values() for w in own] for of in (upper, lower))
-    last = bounding_box(box for box in above if box[3] > max(b[3] for b in above) - HALF * high)
-    first = bounding_box(box for box in below if box[1] < min(b[1] for b in below) + HALF * high)
-    return (first[1] + first[3] - last[1] - last[3]) / 2
-
-
-def _mostly_tall(texts: Sequence[Sequence[Word]]) -> bool:
-    return sum(map(_begins_small, texts)) <= SMALL_NAMES * len(texts)
-
-
-def _begins_small(words: Sequence[Word]) -> bool:
-    text = min(words, key=lambda w: (w.box[1], w.box[0])).text
-    return text[:2].isalpha() and text[0].islower()  # a letter alone is no word: "p", or a dash misread
-
-
-def _is_number(words: Sequence[Word]) -> bool:
-    return is_mostly_figures("".join(word.text for word in words))
+def _is_near(left: Sequence[Word], end: float, right: Sequence[Word]) -> bool:
+    """Return True for words as near as those of one text to others, or where there are none to the end of a column."""
+    high = statistics.median(word.box[3] - word.box[1] for word in right)
+    return min(w.box[0] for w in right) - max((w.box[2] for w in left), default=end) < HALF * high
 
 
 class _PlacedWord(NamedTuple):

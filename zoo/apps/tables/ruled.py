@@ -16,11 +16,12 @@ from ...images.lines import spans
 from ..documents import Rules, Word
 from .boxes import HALF, bounding_box, inside, shared_height
 from .cell_borders import INK
-from .ink_rules import ink_rules, picture_rules
+from .ink_rules import SMALL, ink_rules, picture_rules
 from .lattice import Lattice, find_lattices, lattice_table, with_headings
 from .lattice_words import (
     is_table,
     with_columns,
+    with_cut_cells,
     with_lines,
     with_missing_borders,
     with_sides,
@@ -61,9 +62,12 @@ def ruled_places(
     near = max(2.0, NEAR * min(page.shape[:2]))
     lattices = find_lattices(without_marks(rules or Rules(), words or ()), near, "rules")
     if not lattices:
-        seen = picture_rules if rules is None else ink_rules  # a PDF's page is drawn as large as it takes
-        lattices = find_lattices(without_marks(seen(page, near), words or ()), near, "ink")
+        small = rules is None and min(page.shape[:2]) < SMALL  # a PDF's page is drawn as large as it takes
+        looks = [picture_rules, ink_rules] if small else [ink_rules]
+        seen = (find_lattices(without_marks(look(page, near), words or ()), near, "ink") for look in looks)
+        lattices = max(seen, key=lambda own: sum(len(one.cells) for one in own))
     lattices = with_headings(lattices, near, partial(_has_text, page, words))
+    lattices = [with_cut_cells(one, _words(page, one, words)) for one in lattices]
     lattices = [with_columns(one, _words(page, one, words)) for one in lattices]
     left: dict[Detection, Lattice | None] = dict.fromkeys(places)
     if not detected:  # one table: its title and notes are part of it

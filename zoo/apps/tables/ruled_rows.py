@@ -1,4 +1,4 @@
-"""Rows between rules that go across a table, whose texts have several lines.
+"""Rows whose texts have several lines, between rules that go across a table, or between wider spaces.
 
 Boxes are (x0, y0, x1, y1) in pixels of the table's crop.  Shapes: Y, X of the crop.
 """
@@ -16,9 +16,12 @@ from ...images.lines import spans
 from .boxes import bounding_box
 from .side_by_side import rules_across
 from .structure import COLUMN, HEADER, PROJECTED, ROW, SPANNING, intervals_of
-from .text_lines import ink_without_rules
+from .text_lines import ink_without_rules, letter_height
 
 LEAST = 3  # bands between such rules, at least, and pixels of a line of text
+APART, CLOSE = 0.5, 0.75  # heights of letters: spaces between rows are so much wider, in the mean; the most within
+PARAGRAPH = 8  # lines of a group, in the mean: more are paragraphs of a page
+SOME = 0.1  # of the groups of lines: so many have several
 
 
 def with_ruled_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold: float) -> list[Detection]:
@@ -32,7 +35,7 @@ def with_ruled_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold:
     rows = [o.box for o in sure if o.label == ROW]
     if len(columns) < LEAST or not rows:
         return list(objects)
-    x0, y0, x1, y1 = bounding_box(rows)
+    _, y0, _, y1 = bounding_box(rows)
     place = columns[0].start, y0, columns[-1].end, y1 + (y1 - y0) / 10  # the last rule is below the last row
     header = max((o.box[3] for o in sure if o.label == HEADER), default=0.0)
     bands = [(a, b) for a, b in itertools.pairwise(rules_across(pixels, place)) if (a + b) / 2 > header]
@@ -46,8 +49,81 @@ def with_ruled_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold:
     uneven = sum(len({count for count in own if count}) > 1 for own in several)
     if sum(any(own) for own in counts) < LEAST or 2 * uneven < max(LEAST, len(several)):
         return list(objects)
+    return _with_bands(objects, bands, counts, threshold)
+
+
+def with_spaced_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold: float) -> list[Detection]:
+    """The objects of a crop (Y, X, 3) uint8 with a row for each group of lines, if wider spaces part rows.
+
+    They do if spaces between lines are of two kinds, and in most groups of several lines all texts begin in the first
+    line and have not the same number of lines.
+    """
+    sure = [o for o in objects if o.score > threshold]
+    columns = intervals_of([o for o in sure if o.label == COLUMN], COLUMN)
+    rows = [o.box for o in sure if o.label == ROW]
+    if len(columns) < 2 or not rows:
+        return list(objects)
+    top = max((o.box[3] for o in sure if o.label == HEADER), default=min(box[1] for box in rows))
+    end = max(box[3] for box in rows)
+    ink = ink_without_rules(pixels)
+    edges = [max(0, int(columns[0].start))]
+    for a, b in itertools.pairwise(columns):
+        low, after = (int(v) for v in sorted((a.end, b.start)))
+        edges.append(low + int(ink[:, low : after + 1].sum(0).argmin()))
+    edges.append(int(columns[-1].end) + 1)
+    of = [ink[:, a:b] for a, b in itertools.pairwise(edges)]
+    across = spans(np.any(ink[:, edges[0] : edges[-1]], 1))
+    lines = [(a, b) for a, b in across if b - a >= LEAST and top < (a + b) / 2 < end]
+    high = letter_height(ink)
+    apart = [b[0] - a[1] for a, b in itertools.pairwise(lines)]
+    if len(lines) <= LEAST or (least := _two_kinds(apart, high)) is None:
+        return list(objects)
+    starts = [0, *(i + 1 for i, space in enumerate(apart) if space >= least), len(lines)]
+    groups = [lines[a:b] for a, b in itertools.pairwise(starts)]
+    counts = [[_lines(part[group[0][0] : group[-1][1]]) for part in of] for group in groups]
+    if len(lines) > PARAGRAPH * len(groups):
+        return list(objects)
+    several = [(group, own) for group, own in zip(groups, counts, strict=True) if max(own) > 1]
+    skipped = len(columns) > 2  # a heading of one line in the first column may stand beside rows
+    uneven = [
+        (group, own) for group, own in several if len({count for count in own[skipped and own[0] < 2 :] if count}) > 1
+    ]
+    level = sum(
+        all(part[slice(*group[0])].any() or not count for part, count in zip(of, own, strict=True))
+        for group, own in uneven
+    )
+    if 2 * level <= len(several) or len(several) < max(2, SOME * len(groups)):
+        return list(objects)
+    borders = [(a[-1][1] + b[0][0]) / 2 for a, b in itertools.pairwise(groups)]
+    borders = [lines[0][0] - least / 2, *borders, lines[-1][1] + least / 2]
+    return _with_bands(objects, list(itertools.pairwise(borders)), counts, threshold)
+
+
+def _two_kinds(spaces: Sequence[float], high: float) -> float | None:
+    """The least of the wider spaces, if there are narrow and wide ones, far apart for the height of letters.
+
+    They are parted where both kinds vary least.
+    """
+    at = np.sort(np.array(spaces, float))
+    parts = [(at[:i], at[i:]) for i in range(1, len(at)) if at[i - 1] < at[i]]
+    if not parts:
+        return None
+    narrow, wide = min(parts, key=lambda of: len(of[0]) * np.var(of[0]) + len(of[1]) * np.var(of[1]))
+    are_apart = np.mean(wide) - np.mean(narrow) >= APART * high and narrow[-1] <= CLOSE * high
+    return float(wide[0]) if are_apart else None
+
+
+def _with_bands(
+    objects: Sequence[Detection],
+    bands: Sequence[tuple[float, float]],
+    counts: Sequence[Sequence[int]],
+    threshold: float,
+) -> list[Detection]:
+    """The objects with the bands that have lines of text in place of the rows, and of what goes over rows, in these."""
+    rows = [o for o in objects if o.label == ROW and o.score > threshold]
+    x0, _, x1, _ = bounding_box(o.box for o in rows)
     first, last = bands[0][0], bands[-1][1]
-    score = statistics.mean(o.score for o in sure if o.label == ROW)
+    score = statistics.mean(o.score for o in rows)
     kept = [
         o for o in objects if o.label not in (ROW, PROJECTED, SPANNING) or not first < (o.box[1] + o.box[3]) / 2 < last
     ]

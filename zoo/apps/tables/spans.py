@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from ...images.boxes import Box
 from .boxes import bounding_box
-from .refine import is_wrapped
 from .table import Word
 from .words import Interval
+from .wrapped import is_wrapped
 
 LEVEL = 0.35  # of the usual height of words: a text and a row whose middles are nearer are level
 CENTRED = 1.0  # of the usual height of words: so far a text may be from the middle of columns

@@ -13,10 +13,11 @@ from ...errors import InputError, nearest
 from ...images.boxes import Box, Detection, check_fraction
 from .boxes import HALF, bounding_box, check_box, inside, share
 from .labels import shared_out
-from .refine import join_header_rows, join_overlapping_columns, join_wrapped_rows, refine_columns, refine_rows
+from .refine import join_header_rows, join_overlapping_columns, refine_columns, refine_rows
 from .spans import Span, centred_spans, checked_spans, header_spans
 from .table import Cell, Table, Word
 from .words import Interval, check_words, first_choices, join, overlapping, place
+from .wrapped import join_wrapped_rows
 
 TABLE, COLUMN, ROW, HEADER = "table", "table column", "table row", "table column header"
 PROJECTED, SPANNING = "table projected row header", "table spanning cell"
