@@ -20,6 +20,7 @@ from .text_lines import ink_without_rules, letter_height
 
 LEAST = 3  # bands between such rules, at least, and pixels of a line of text
 APART, CLOSE = 0.5, 0.75  # heights of letters: spaces between rows are so much wider, in the mean; the most within
+FEWER = 2  # rows of the network for each group: more are rows of sections
 PARAGRAPH = 8  # lines of a group, in the mean: more are paragraphs of a page
 SOME = 0.1  # of the groups of lines: so many have several
 
@@ -81,13 +82,12 @@ def with_spaced_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold
     starts = [0, *(i + 1 for i, space in enumerate(apart) if space >= least), len(lines)]
     groups = [lines[a:b] for a, b in itertools.pairwise(starts)]
     counts = [[_lines(part[group[0][0] : group[-1][1]]) for part in of] for group in groups]
-    if len(lines) > PARAGRAPH * len(groups):
+    body = [box for box in rows if box[1] + box[3] > 2 * top]
+    if len(lines) > PARAGRAPH * len(groups) or len(body) > FEWER * len(groups):
         return list(objects)
     several = [(group, own) for group, own in zip(groups, counts, strict=True) if max(own) > 1]
     skipped = len(columns) > 2  # a heading of one line in the first column may stand beside rows
-    uneven = [
-        (group, own) for group, own in several if len({count for count in own[skipped and own[0] < 2 :] if count}) > 1
-    ]
+    uneven = [(group, own) for group, own in several if _are_wrapped(own[skipped and own[0] < 2 :])]
     level = sum(
         all(part[slice(*group[0])].any() or not count for part, count in zip(of, own, strict=True))
         for group, own in uneven
@@ -97,6 +97,12 @@ def with_spaced_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold
     borders = [(a[-1][1] + b[0][0]) / 2 for a, b in itertools.pairwise(groups)]
     borders = [lines[0][0] - least / 2, *borders, lines[-1][1] + least / 2]
     return _with_bands(objects, list(itertools.pairwise(borders)), counts, threshold)
+
+
+def _are_wrapped(counts: Sequence[int]) -> bool:
+    """Return True if at most half of a group's texts have as many lines as its longest: rows have one in each line."""
+    texts = [count for count in counts if count]
+    return len(texts) > 1 and 2 * texts.count(max(texts)) <= len(texts)
 
 
 def _two_kinds(spaces: Sequence[float], high: float) -> float | None:
