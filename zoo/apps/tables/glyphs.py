@@ -27,7 +27,7 @@ BELOW = re.compile(r"[^\w\s.%:*+<>=~-]|[gjpqyQJ_]|[^\x00-\x7f]")  # what goes be
 # Shares of the height of figures and capitals, which is 0.7 of a font's size.
 HYPHEN, DASH = 0.55, 0.68  # a hyphen is 0.35 to 0.45 wide, an en dash or a minus 0.7 to 1
 LONG_DASH = 1.1  # an em dash is 1.4
-DASHES = ("–", "−", "—")
+WIDE_DASHES = ("–", "−", "—")
 FLAT = 0.4  # the most that a dash is high
 STROKE, THIN = 2, 0.25  # pixels, and a share: the most that one stroke is high
 LYING, NARROWEST, WIDEST = 1.5, 0.25, 1.6  # so many times wider than high is a dash, and as wide as these
@@ -206,7 +206,7 @@ def _dash(letter: str, box: tuple[int, int, int, int], high: float) -> str:
 def _lone_dash(text: str, box: Ink, high: float) -> str:
     """A line of one dash; a minus is as wide as an en dash, and stays what it was read as."""
     wide = (box[2] - box[0]) / high
-    if wide <= HYPHEN or (wide < DASH and text not in DASHES):
+    if wide <= HYPHEN or (wide < DASH and text not in WIDE_DASHES):
         return "-"
     return "—" if wide >= LONG_DASH else "−" if text == "−" else "–"
 

@@ -20,10 +20,13 @@ LARGE = 1.5  # times `near`: rules are so thick, or near, at twice the size
 LONG = 5  # times `near`: the least length of a run, longer than strokes of letters
 
 
-def picture_rules(page: np.ndarray, near: float) -> Rules:
-    """The rules of a page (H, W, 3) uint8; those of a small one of low letters, which they touch, at twice its size."""
-    if min(page.shape[:2]) >= SMALL or letter_height(text_ink(page)) >= LOW:
-        return ink_rules(page, near)
+def has_low_letters(page: np.ndarray) -> bool:
+    """Return True for a small page (H, W, 3) uint8 of letters so low that rules touch them."""
+    return min(page.shape[:2]) < SMALL and letter_height(text_ink(page)) < LOW
+
+
+def enlarged_rules(page: np.ndarray, near: float) -> Rules:
+    """The rules of a page (H, W, 3) uint8, looked for at twice its size."""
     from PIL import Image
 
     size = 2 * page.shape[1], 2 * page.shape[0]

@@ -16,7 +16,7 @@ from ...images.lines import spans
 from ..documents import Rules, Word
 from .boxes import HALF, bounding_box, inside, shared_height
 from .cell_borders import INK
-from .ink_rules import SMALL, ink_rules, picture_rules
+from .ink_rules import enlarged_rules, has_low_letters, ink_rules
 from .lattice import Lattice, find_lattices, lattice_table, with_headings
 from .lattice_words import (
     is_table,
@@ -62,8 +62,8 @@ def ruled_places(
     near = max(2.0, NEAR * min(page.shape[:2]))
     lattices = find_lattices(without_marks(rules or Rules(), words or ()), near, "rules")
     if not lattices:
-        small = rules is None and min(page.shape[:2]) < SMALL  # a PDF's page is drawn as large as it takes
-        looks = [picture_rules, ink_rules] if small else [ink_rules]
+        low = rules is None and has_low_letters(page)  # a PDF's page is drawn as large as it takes
+        looks = [enlarged_rules, ink_rules] if low else [ink_rules]
         seen = (find_lattices(without_marks(look(page, near), words or ()), near, "ink") for look in looks)
         lattices = max(seen, key=lambda own: sum(len(one.cells) for one in own))
     lattices = with_headings(lattices, near, partial(_has_text, page, words))

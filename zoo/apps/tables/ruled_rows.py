@@ -81,10 +81,10 @@ def with_spaced_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold
         return list(objects)
     starts = [0, *(i + 1 for i, space in enumerate(apart) if space >= least), len(lines)]
     groups = [lines[a:b] for a, b in itertools.pairwise(starts)]
-    counts = [[_lines(part[group[0][0] : group[-1][1]]) for part in of] for group in groups]
     body = [box for box in rows if box[1] + box[3] > 2 * top]
     if len(lines) > PARAGRAPH * len(groups) or len(body) > FEWER * len(groups):
         return list(objects)
+    counts = [[_lines(part[group[0][0] : group[-1][1]]) for part in of] for group in groups]
     several = [(group, own) for group, own in zip(groups, counts, strict=True) if max(own) > 1]
     skipped = len(columns) > 2  # a heading of one line in the first column may stand beside rows
     uneven = [(group, own) for group, own in several if _are_wrapped(own[skipped and own[0] < 2 :])]
