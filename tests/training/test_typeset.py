@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 pytest.importorskip("scipy", reason="needs scipy, which matches boxes in training")
 
 from training.tables import COLUMN, HEADER, ROW, SPAN, TABLE, Place
-from training.typeset import cache, chromium, content, examples, html, latex, marks, office, scans
+from training.typeset import cache, chromium, content, examples, html, journals, latex, marks, office, scans
 from training.typeset.marks import Drawn, Line
 
 needs_chromium = pytest.mark.skipif(chromium.executable() is None, reason="needs Chromium, which is not installed")
@@ -62,9 +62,10 @@ def check(sheet: cache.Sheet) -> None:
                 assert within.max() - within.min() > 20
 
 
+@pytest.mark.parametrize("make", [content.table, journals.table])
 @pytest.mark.parametrize("seed", range(6))
-def test_every_position_of_a_content_has_one_cell(seed):
-    made = content.table(content.Words(random.Random(seed)), 2 + seed, 3 + 4 * seed)
+def test_every_position_of_a_content_has_one_cell(seed, make):
+    made = make(content.Words(random.Random(seed)), 2 + seed, 3 + 4 * seed)
     taken = [
         (r, c)
         for p in (cell.place for cell in made.cells)
@@ -79,7 +80,18 @@ def test_a_seed_gives_one_page():
     for held_out in (False, True):
         a, b = (html.page(random.Random(4), held_out) for _ in range(2))
         assert a.html == b.html
+        a, b = (journals.page(random.Random(4), held_out) for _ in range(2))
+        assert a.html == b.html
     assert html.page(random.Random(4)).html != html.page(random.Random(5)).html
+
+
+def test_sections_of_a_journals_table_have_parts():
+    made = [journals.table(content.Words(random.Random(seed)), 4, 16) for seed in range(40)]
+    of_rows = [{cell.place.row: cell.role for cell in one.cells if not cell.place.column} for one in made]
+    assert any({"section", "part"} <= set(roles.values()) for roles in of_rows)
+    for one, roles in zip(made, of_rows, strict=True):
+        assert one.groups == [row for row, role in sorted(roles.items()) if role == "group"]
+        assert all(roles.get(row - 1) in ("section", "group", "part") for row, role in roles.items() if role == "part")
 
 
 def test_fonts_and_styles_of_scores_are_not_trained_on():
@@ -162,10 +174,12 @@ def test_chromium_says_where_cells_are():
     with chromium.started() as browser:
         sheets = [browser.set(html.page(random.Random(1), kind=kind)) for kind in ("alone", "sheet", "none")]
         again = browser.set(html.page(random.Random(1), kind="alone"))
+        sheets += [browser.set(journals.page(random.Random(seed))) for seed in (2, 4)]
     assert all(sheet is not None and not sheet.spoiled for sheet in sheets)
     for sheet in sheets:
         check(sheet)
-    assert [len(sheet.tables) for sheet in sheets] == [1, 1, 0]
+    assert [len(sheet.tables) for sheet in sheets[:3]] == [1, 1, 0]
+    assert all(sheet.tables for sheet in sheets[3:])
     assert again.image.tobytes() == sheets[0].image.tobytes()
     assert again.tables == sheets[0].tables
 

@@ -19,7 +19,7 @@ from training.typeset.marks import Line
 from zoo.errors import InputError
 
 SHARD = 24  # pages
-SHARES = {"chromium": 0.6, "latex": 0.2, "office": 0.2}
+SHARES = {"chromium": 0.6, "journals": 0.6, "latex": 0.2, "office": 0.2}
 
 
 class Sheet(NamedTuple):

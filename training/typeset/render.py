@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from training.typeset.cache import SHARD, Sheet, write
+from training.typeset.html import Page
 
 # The pages of shard number n, of training or held out.
 Setter = Callable[[int, bool], list[Sheet]]
@@ -24,14 +25,25 @@ def seeded(engine: str, number: int, held_out: bool) -> random.Random:
 
 def chromium(stack: ExitStack) -> Setter:
     from training.typeset import html
+
+    return _set_by_chromium(stack, "chromium", html.page)
+
+
+def journals(stack: ExitStack) -> Setter:
+    from training.typeset import journals
+
+    return _set_by_chromium(stack, "journals", journals.page)
+
+
+def _set_by_chromium(stack: ExitStack, name: str, make: Callable[[random.Random, bool], Page]) -> Setter:
     from training.typeset.chromium import started
 
     browser = stack.enter_context(started())
 
     def page(number: int, held_out: bool) -> Sheet:
-        rng = seeded("chromium", number, held_out)
+        rng = seeded(name, number, held_out)
         for _ in range(20):  # where one is spoiled, the next that its seed gives
-            made = browser.set(html.page(random.Random(rng.getrandbits(64)), held_out))
+            made = browser.set(make(random.Random(rng.getrandbits(64)), held_out))
             if made is not None and not made.spoiled:
                 return made
         raise RuntimeError(f"Chromium set none of 20 pages for number {number}")
@@ -51,7 +63,7 @@ def office(stack: ExitStack) -> Setter:
     return lambda number, held_out: shard(seeded("office", number, held_out), held_out, SHARD)
 
 
-ENGINES = {"chromium": chromium, "latex": latex, "office": office}
+ENGINES = {"chromium": chromium, "journals": journals, "latex": latex, "office": office}
 
 
 def shards(engine: str, folder: Path, pages: int, held_out: bool, part: tuple[int, int]) -> None:
