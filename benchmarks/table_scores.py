@@ -31,13 +31,22 @@ def tables_of(answer: Mapping[str, Any]) -> dict[int, list[Table]]:
 
 
 def like_pdfplumber(pages: Mapping[int, list[Table]]) -> dict[int, list[Table]]:
-    """A spanning cell's text in its first position alone, and no white space, which pdfplumber has between digits."""
+    """A spanning cell's text in its first position alone, and no white space, which pdfplumber has between digits.
+
+    Of texts that run from right to left the letters alone count: pdfplumber and camelot have them in the order of the
+    page from left to right, which is no order of reading.
+    """
     return {page: [_like_pdfplumber(table) for table in tables] for page, tables in pages.items()}
 
 
 def _like_pdfplumber(table: Table) -> Table:
     rows = table.rows(repeat=False)
-    return table_of([(r, c, 1, 1, "".join(t.split())) for r, row in enumerate(rows) for c, t in enumerate(row)])
+    return table_of([(r, c, 1, 1, _letters(t)) for r, row in enumerate(rows) for c, t in enumerate(row)])
+
+
+def _letters(text: str) -> str:
+    text = "".join(text.split())
+    return "".join(sorted(text)) if any(unicodedata.bidirectional(one) in ("R", "AL") for one in text) else text
 
 
 def score(

@@ -84,6 +84,8 @@ def test_scores_of_a_file():
     assert [row[5:] for row in found["tables"]] == [[3, 3], [3, 3], [3, 0]]
     assert found["false"] == 2
     assert table_scores.like_pdfplumber({1: [TRUE]})[1][0].rows() == [["ab", ""], ["1", "2"], ["3", ""]]
+    backwards = table_scores.like_pdfplumber({1: [table_material.table_of([[0, 0, 1, 1, "דגב א"]])]})
+    assert backwards[1][0].rows() == [["אבגד"]]
     figures = table_scores.summary([found])
     assert (figures["right tables"], figures["missed"], figures["right rows"], figures["right files"]) == (2, 1, 6, 0)
     assert table_scores.right_rows(TRUE, table_material.table_of(wrong)) == {0, 2}

@@ -200,10 +200,20 @@ def _joined(letters: list[Character | None]) -> Iterator[tuple[str, Box, int]]:
     for letter in [*letters, None]:
         if word and (letter is None or _is_apart(word[-1], letter)):
             x0, y0, x1, y1 = zip(*(one.box for one in word), strict=True)
-            yield "".join(one.text for one in word), (min(x0), min(y0), max(x1), max(y1)), word[0].number
+            yield _spelled(word), (min(x0), min(y0), max(x1), max(y1)), word[0].number
             word = []
         if letter is not None:
             word.append(letter)
+
+
+def _spelled(word: list[Character]) -> str:
+    """The text of a word; Arabic letters of one glyph are turned around, which PDFium gives last letter first."""
+    glyphs = (list(glyph) for _, glyph in itertools.groupby(word, key=lambda letter: letter.box))
+    return "".join(
+        letter.text
+        for glyph in glyphs
+        for letter in (reversed(glyph) if all(unicodedata.bidirectional(one.text) == "AL" for one in glyph) else glyph)
+    )
 
 
 def _is_apart(a: Character, b: Character) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ WORD_FIELDS = ("text", "box", "confidence", "angle")
 # about 0.4, neighbouring lines whose boxes include the leading about 0.15, of some fonts more: then one word is above
 # another.
 SAME_LINE, STACKED = 0.3, 0.38
+FIRST_RIGHT_TO_LEFT = "\u0590"  # Hebrew, the first script of Unicode that runs from right to left
 WORDS_AT_ONCE = 2048  # compared with all intervals in one array, which bounds its memory
 
 
@@ -149,8 +152,10 @@ def place(
 
 
 def join(words: Sequence[Word]) -> str:
-    """The text of a cell: lines from top to bottom, each from left to right, with a space between words.
+    """The text of a cell: lines from top to bottom, each in the direction of its script, with a space between words.
 
+    A line runs from right to left if more of its words are Hebrew, Arabic and the like than of other scripts; numbers
+    and other scripts' words beside each other keep their order in it.
     Words with angles are ordered as they are upright.  If words run in several directions, each direction is joined by
     itself, the one that begins further up, or further left, first.  Hyphens at line ends are kept: geometry does not
     tell whether they belong to the word.
@@ -178,8 +183,27 @@ def _joined(words: Sequence[Word], way: int) -> str:
         line.append(word)
         if word.box[3] - word.box[1] > line[0].box[3] - line[0].box[1]:
             line[0], line[-1] = word, line[0]
-    ordered = (word for line in lines for word in sorted(line, key=lambda w: (w.box[0], w.box[2])))
-    return " ".join(word.text.strip() for word in ordered)
+    return " ".join(word.text.strip() for line in lines for word in _in_reading_order(line))
+
+
+def _in_reading_order(line: Sequence[Word]) -> list[Word]:
+    """The words of one line in the direction of most of them."""
+    line = sorted(line, key=lambda w: (w.box[0], w.box[2]))
+    if all(word.text.isascii() or max(word.text) < FIRST_RIGHT_TO_LEFT for word in line):
+        return line
+    ways = [_is_right_to_left(word.text) for word in line]
+    if ways.count(True) <= ways.count(False):
+        return line
+    parts = [
+        [word for word, _ in of] for _, of in groupby(zip(line, ways, strict=True), key=lambda pair: pair[1] is True)
+    ]
+    return [word for part in reversed(parts) for word in (reversed(part) if _is_right_to_left(part[0].text) else part)]
+
+
+def _is_right_to_left(text: str) -> bool | None:
+    """The direction of the first letter of a text, None without letters."""
+    kinds = (unicodedata.bidirectional(character) for character in text)
+    return next((kind != "L" for kind in kinds if kind in ("L", "R", "AL")), None)
 
 
 def _are_stacked(a: Box, b: Box) -> bool:
