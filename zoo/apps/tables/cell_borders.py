@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ...images.boxes import Box
-from ...images.lines import spans
+from ...images.lines import grey_of, spans
 from .table import Table
 
 INK = 40  # grey levels (of 255) from the background: print differs by 100 or more, noise of scans and JPEG by some 20
@@ -102,7 +102,7 @@ def _borders(intervals: Sequence[tuple[float, float]], reach: float, size: int) 
 
 def _ink(image: np.ndarray, Y: Sequence[int], X: Sequence[int], table: Box) -> np.ndarray:
     """Pixels that differ from the background of their own cell, which may be shaded: (Y, X) bool."""
-    grey, ink = image.mean(-1), np.zeros(image.shape[:2], bool)
+    grey, ink = grey_of(image), np.zeros(image.shape[:2], bool)
     x0, y0, x1, y1 = (max(0, round(v)) for v in table)
     for top, bottom in pairwise(Y):
         for left, right in pairwise(X):

@@ -26,6 +26,7 @@ from .doubts import add_doubts, find_doubts
 from .finding import ROTATED, Detector, find_tables, ink_of, ink_words, reading_order, share_of_ink
 from .frames import frames_of, is_diagram, without_frames
 from .gaps import has_no_grid
+from .ink_rules import page_rules
 from .lattice import Lattice
 from .leaders import without_leaders
 from .ocr import READERS, OcrEngine, load_ocr
@@ -138,7 +139,8 @@ class TableExtractor:
         if words is not None:
             check_words(words)
         page = open_pixels(image, data_format=data_format, max_pixels=max_pixels)
-        frames = [] if self.detection is None else frames_of(page)
+        drawn = None if self.detection is None else page_rules(page)
+        frames = [] if drawn is None else frames_of(page, drawn)
         places = self.places(page, frames)
         if words is None and self.ocr is not None:
             words = self._ocr_words(self.ocr, page, places)
@@ -148,11 +150,12 @@ class TableExtractor:
         if self.detection is not None:
             places = [found._replace(box=box) for found in places for box in parted(found.box, near(found.box))]
         clean = without_frames(page, frames, [found.box for found in places])
-        lattices, ruled_within = ruled_places(page, places, words, near, rules, self.detection is not None)
+        lattices, ruled_within = ruled_places(page, places, words, near, rules, self.detection is not None, drawn)
+        ink: Callable[[], np.ndarray] = cache(lambda: ink_of(clean))
         tables, rest = [], list(reading_order(list(lattices)))
         while rest:
             found = rest.pop(0)
-            table = self._found(clean, found, words, lattices[found])
+            table = self._found(clean, ink, found, words, lattices[found])
             if isinstance(table, str):
                 if self.detection is not None:
                     warn(f"what was found at ({', '.join(f'{v:.0f}' for v in found.box)}) {table}")
@@ -167,9 +170,14 @@ class TableExtractor:
         return tables
 
     def _found(
-        self, page: np.ndarray, found: Detection, words: Sequence[Word] | None, lattice: Lattice | None
+        self,
+        page: np.ndarray,
+        ink: Callable[[], np.ndarray],
+        found: Detection,
+        words: Sequence[Word] | None,
+        lattice: Lattice | None,
     ) -> Table | str:
-        """The table at a place of a page (H, W, 3), or the reason for which there is none."""
+        """The table at a place of a page (H, W, 3) with its ink, or the reason for which there is none."""
         crop, judged = self.crop(page, found, words or ()), self.detection is not None and lattice is None
         place = crop.from_page(found.box)
         if judged and has_no_grid(crop.pixels, place):
@@ -185,7 +193,7 @@ class TableExtractor:
         if not table.cells:
             return "has no rows and no columns: it is left out"
         if self.detection is not None and (words is not None or self.reader is not None):
-            held = _share(words, found.box) if words else share_of_ink(ink_of(page), [found.box])
+            held = _share(words, found.box) if words else share_of_ink(ink(), [found.box])
             across = rules_across(page, table.box)
             if words is None and lattice is not None and has_drawings(table, page):
                 return "has drawings in its cells, as a chart: it is no table, and is left out"

@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from ...images.boxes import Box, Detection
-from ...images.lines import is_blank, spans
+from ...images.lines import grey_of, is_blank, spans
 from .boxes import HALF, bounding_box, check_box, inside, share, shared_height
 from .cell_borders import INK
 from .edges import extended, grown
@@ -171,7 +171,7 @@ def _overlap(a: Box, b: Box) -> float:
 def ink_of(image: np.ndarray) -> np.ndarray:
     """The pixels of an image (H, W, 3) that differ from the paper around them, which may be shaded: (H, W) bool."""
     H, W = image.shape[:2]
-    grey = image.mean(-1, dtype=np.float32)
+    grey = grey_of(image, np.float32)
     padded = np.pad(grey, ((0, -H % BLOCK), (0, -W % BLOCK)), mode="edge")
     blocks = padded.reshape(padded.shape[0] // BLOCK, BLOCK, -1, BLOCK)
     paper = np.median(blocks, (1, 3), keepdims=True)

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...images.boxes import Box
+from ...images.lines import grey_of
 from ..documents import Rules
 from .boxes import HALF, inside
 from .cell_borders import INK
-from .ink_rules import ink_rules
+from .ink_rules import ink_rules, near_on, page_rules
 from .lattice import touching_groups
 
-NEAR = 1 / 300  # of the page's shorter side: rules that are nearer meet
 LEAST = 1 / 50  # of the page's longer side: cells are mostly lower than frames
 DRAWN, WHOLE = 0.7, 0.9  # the share of a side that is drawn, at least, and of a rule from side to side
 BOXES, APART = 3, 0.6  # boxes of a diagram, at least; the share of their place that they fill, at most
@@ -24,10 +24,13 @@ HIGH = 10  # times `near`: boxes around texts are higher, and letters of small p
 EDGE = 2  # pixels of a frame's lines, and of their soft edges, beyond their middles
 
 
-def frames_of(page: np.ndarray) -> list[Box]:
-    """The frames on a page (H, W, 3) uint8: rules that meet along three sides of a box or four, and none across it."""
-    near, least = max(2.0, NEAR * min(page.shape[:2])), LEAST * max(page.shape[:2])
-    rules = ink_rules(page, near)
+def frames_of(page: np.ndarray, rules: Rules | None = None) -> list[Box]:
+    """The frames on a page (H, W, 3) uint8: rules that meet along three sides of a box or four, and none across it.
+
+    rules: those of its ink, where they are known (`page_rules`).
+    """
+    near, least = near_on(page), LEAST * max(page.shape[:2])
+    rules = page_rules(page) if rules is None else rules
     across, down = (np.array(of, np.float64).reshape(-1, 3) for of in (rules.across, rules.down))
     found = []
     for a, d in touching_groups(across, down, 3 * near):
@@ -61,7 +64,7 @@ def is_diagram(page: np.ndarray, box: Box) -> bool:
 
     Cells share their sides, or are next to each other.
     """
-    near = max(2.0, NEAR * min(page.shape[:2]))
+    near = near_on(page)
     x0, y0, x1, y1 = (max(0, int(v)) for v in box)
     part = page[y0 : y1 + 1, x0 : x1 + 1]
     rules = ink_rules(part, near) if part.size else Rules()
@@ -76,12 +79,12 @@ def is_diagram(page: np.ndarray, box: Box) -> bool:
         if not all(drawn) or any(max(inside(sides, own), inside(own, sides)) > 0 for own in boxes):
             continue
         low, high = (round(v + near) for v in (top, left)), (round(v - near) for v in (bottom, right))
-        held = part[tuple(map(slice, low, high))].mean(-1)
+        held = grey_of(part[tuple(map(slice, low, high))])
         if held.size and (np.abs(held - np.median(held)) > INK).any():
             boxes.append(sides)
     if len(boxes) < BOXES:
         return False
-    grey, within = part.mean(-1), np.zeros(part.shape[:2], bool)
+    grey, within = grey_of(part), np.zeros(part.shape[:2], bool)
     for left, top, right, bottom in boxes:
         within[int(top) : int(bottom) + 1, int(left) : int(right) + 1] = True
     ink = np.abs(grey - np.median(grey)) > INK

@@ -17,6 +17,7 @@ STEP, FLAT = 10, 4  # grey levels between a fill and the paper beside it, at lea
 DRAWN = 0.75  # the share of a rule that its runs cover, at least: strokes of letters below each other cover less
 SMALL, LOW = 600, 6  # pixels: the shorter side of small pictures, and letters of print at about 72 dpi
 LARGE = 1.5  # times `near`: rules are so thick, or near, at twice the size
+NEAR = 1 / 300  # of a page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
 LONG = 5  # times `near`: the least length of a run, longer than strokes of letters
 
 
@@ -33,6 +34,16 @@ def enlarged_rules(page: np.ndarray, near: float) -> Rules:
     found = ink_rules(np.asarray(Image.fromarray(page).resize(size, Image.Resampling.BICUBIC)), LARGE * near)
     across, down = (tuple(Rule(*(v / 2 for v in rule)) for rule in of) for of in (found.across, found.down))
     return Rules(across, down)
+
+
+def near_on(page: np.ndarray) -> float:
+    """The pixels between rules of a page (H, W, 3) that meet, at most."""
+    return max(2.0, NEAR * min(page.shape[:2]))
+
+
+def page_rules(page: np.ndarray) -> Rules:
+    """The rules of the ink of a page (H, W, 3) uint8."""
+    return ink_rules(page, near_on(page))
 
 
 def ink_rules(image: np.ndarray, near: float) -> Rules:

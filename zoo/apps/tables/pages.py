@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import TableError
+from ...images.lines import grey_of
 from .boxes import share
 from .cell_borders import INK
 from .extract import TableExtractor
@@ -129,4 +130,4 @@ def _has_ink(image: np.ndarray, table: Table, below: bool) -> bool:
     if not part.size:
         return False
     paper = np.median(part[:: max(1, len(part) // 64)], (0, 1)).mean()
-    return int(np.count_nonzero(np.abs(part.mean(-1) - paper) > INK)) >= SPECKS
+    return int(np.count_nonzero(np.abs(grey_of(part) - paper) > INK)) >= SPECKS

@@ -12,11 +12,11 @@ from itertools import combinations
 import numpy as np
 
 from ...images.boxes import Box, Detection
-from ...images.lines import spans
+from ...images.lines import grey_of, spans
 from ..documents import Rules, Word
 from .boxes import HALF, bounding_box, inside, shared_height
 from .cell_borders import INK
-from .ink_rules import enlarged_rules, has_low_letters, ink_rules
+from .ink_rules import enlarged_rules, has_low_letters, near_on, page_rules
 from .lattice import Lattice, find_lattices, lattice_table, with_headings
 from .lattice_words import (
     is_table,
@@ -34,7 +34,6 @@ from .text_lines import blocks_of, word_lines
 from .values import is_mostly_figures
 from .words import Interval
 
-NEAR = 1 / 300  # of the page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
 LETTER = 4  # cells of a lattice that strokes of a letter may make
 LOW = 3.0  # times as far: rows of so many pixels are too low for a line of text
 MOST = 0.75  # the share of a place's words, or ink, in a lattice that is its table
@@ -51,20 +50,22 @@ def ruled_places(
     near_words: Callable[[Box], Sequence[Word]],
     rules: Rules | None,
     detected: bool,
+    drawn: Rules | None = None,
 ) -> tuple[dict[Detection, Lattice | None], Callable[[Detection], dict[Detection, Lattice | None]]]:
     """The places of a page (H, W, 3) with the lattice that is the table of each; None leaves it to the network.
 
     Second, a call: a place that is no table after all -> the ruled tables in it.
     A place that lattices fill is replaced by them; lattices that nobody detected are added.  near_words: a call
     box -> the words in and about a place, or without words its blocks of ink.  detected: False for the whole page as
-    the one place.
+    the one place.  drawn: the rules of the page's ink, where they are known.
     """
-    near = max(2.0, NEAR * min(page.shape[:2]))
+    near = near_on(page)
     lattices = find_lattices(without_marks(rules or Rules(), words or ()), near, "rules")
     if not lattices:
         low = rules is None and has_low_letters(page)  # a PDF's page is drawn as large as it takes
-        looks = [enlarged_rules, ink_rules] if low else [ink_rules]
-        seen = (find_lattices(without_marks(look(page, near), words or ()), near, "ink") for look in looks)
+        looks = [enlarged_rules(page, near)] if low else []
+        looks.append(page_rules(page) if drawn is None else drawn)
+        seen = (find_lattices(without_marks(look, words or ()), near, "ink") for look in looks)
         lattices = max(seen, key=lambda own: sum(len(one.cells) for one in own))
     lattices = with_headings(lattices, near, partial(_has_text, page, words))
     lattices = [with_cut_cells(one, _words(page, one, words)) for one in lattices]
@@ -148,7 +149,7 @@ def _share(page: np.ndarray, box: Box, held: Sequence[Box], words: Sequence[Word
 def _ink(part: np.ndarray) -> np.ndarray:
     if not part.size:
         return np.zeros(part.shape[:2], bool)
-    grey = part.mean(-1)
+    grey = grey_of(part)
     return np.abs(grey - np.median(grey)) > INK
 
 

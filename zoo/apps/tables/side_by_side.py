@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...images.boxes import Box
-from ...images.lines import spans
+from ...images.lines import grey_of, spans
 from .boxes import HALF, bounding_box, inside
 from .cell_borders import INK
 from .table import Table, Word
@@ -87,7 +87,7 @@ def repeated(table: Table, page: np.ndarray) -> list[Table]:
 def _is_ruled(page: np.ndarray, box: Box, axis: int) -> bool:
     """Return True for a rule across (axis 1) or down (0) the whole of a place."""
     x0, y0, x1, y1 = (max(0, round(v)) for v in box)
-    grey = page[y0:y1, x0:x1].mean(-1)
+    grey = grey_of(page[y0:y1, x0:x1])
     return bool(grey.size and ((np.abs(grey - np.median(grey)) > INK).mean(axis) >= ACROSS[axis]).any())
 
 
@@ -110,7 +110,7 @@ def rules_across(pixels: np.ndarray, box: Box) -> list[float]:
     """The places (y) of the rules across the width of a table, from the top; they may be a little above its box."""
     x0, y0, x1, y1 = (max(0, round(v)) for v in box)
     top = max(0, y0 - (y1 - y0) // 4)
-    grey = pixels[top:y1, x0:x1].mean(-1)
+    grey = grey_of(pixels[top:y1, x0:x1])
     if not grey.size:
         return []
     ruled = (np.abs(grey - np.median(grey)) > INK).mean(1) >= ACROSS[1]

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...images.boxes import Box
+from ...images.lines import grey_of
 from .boxes import HALF, inside, share
 from .cell_borders import INK
 from .table import Table, Word
@@ -218,7 +219,7 @@ def has_drawings(table: Table, page: np.ndarray) -> bool:
     drawn = 0
     for cell in table.cells:
         x0, y0, x1, y1 = (round(v) + (INSIDE if k < 2 else -INSIDE) for k, v in enumerate(cell.box))
-        grey = page[max(0, y0) : max(0, y1), max(0, x0) : max(0, x1)].mean(-1)
+        grey = grey_of(page[max(0, y0) : max(0, y1), max(0, x0) : max(0, x1)])
         if grey.size and _is_of_a_drawing(cell.text):
             drawn += bool((np.abs(grey - np.median(grey)) > INK).mean() >= STAIN)
     return len(table.cells) >= MANY and drawn >= BARS * len(table.cells)
@@ -233,7 +234,7 @@ def _is_of_a_drawing(text: str) -> bool:
 def has_lines(pixels: np.ndarray, box: Box) -> bool:
     """Return True if a rule or a fill goes across most of a place of a crop (Y, X, 3)."""
     x0, y0, x1, y1 = (max(0, int(v)) for v in box)
-    grey = pixels[max(0, y0 - 2) : y1 + 3, x0 : x1 + 1].mean(-1, dtype=np.float32)
+    grey = grey_of(pixels[max(0, y0 - 2) : y1 + 3, x0 : x1 + 1], np.float32)
     if not grey.size:
         return False
     unlike = np.abs(grey - np.median(grey)) > SHADE
@@ -299,7 +300,7 @@ def fitted(table: Table, place: Box, pixels: np.ndarray, words: Sequence[Word]) 
     An edge stays where the place's edge would cut words off the table, or where words between are no part of it.
     """
     x, y = max(0, int(place[0])), max(0, int(place[1]))
-    grey = pixels.mean(-1, dtype=np.float32)
+    grey = grey_of(pixels, np.float32)
     unlike = np.abs(grey - np.median(grey))[y : int(place[3]) + 1, x : int(place[2]) + 1]
     if not unlike.size or not table.cells:
         return table

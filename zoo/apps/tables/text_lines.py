@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...images.boxes import Box
-from ...images.lines import spans, split_lines
+from ...images.lines import grey_of, spans, split_lines
 from .boxes import HALF, bounding_box
 from .cell_borders import INK
 from .table import Word
@@ -89,9 +89,10 @@ def _joined(parts: Sequence[tuple[int, int]], least: float) -> list[tuple[int, i
 
 def text_ink(pixels: np.ndarray) -> np.ndarray:
     """The pixels (Y, X) that differ from most of their row and of their column, as rules and shaded rows do not."""
-    grey = pixels.mean(-1, dtype=np.float32)
-    of_row, of_column = np.abs(grey - np.median(grey, 1, keepdims=True)), np.abs(grey - np.median(grey, 0))
-    return np.minimum(of_row, of_column) > INK
+    grey = grey_of(pixels, np.float32)
+    of_row, of_column = grey - np.median(grey, 1, keepdims=True), grey - np.median(grey, 0)
+    np.minimum(np.abs(of_row, out=of_row), np.abs(of_column, out=of_column), out=of_row)
+    return of_row > INK
 
 
 def letter_height(ink: np.ndarray) -> float:
@@ -102,18 +103,17 @@ def letter_height(ink: np.ndarray) -> float:
     ink = ink[:LONGEST, : 2 * LONGEST]
     if not ink.any():
         return 0.0
-    runs = np.flatnonzero(np.diff(np.pad(closed(ink, 6), ((1, 1), (0, 0))).T.ravel().astype(np.int8)))
-    heights = np.sort(runs[1::2] - runs[::2])
+    begins, ends = _of_runs(closed(ink, 6).T)
+    heights = np.sort(ends - begins)
     return float(heights[np.searchsorted(np.cumsum(heights), heights.sum() / 2)])
 
 
 def closed(ink: np.ndarray, gap: int) -> np.ndarray:
     """The ink (h, w) with gaps of up to `gap` pixels in a row of pixels filled."""
-    w = ink.shape[1]
-    at = np.arange(w, dtype=np.int32)
-    before = np.maximum.accumulate(np.where(ink, at, -w), 1)
-    after = np.minimum.accumulate(np.where(ink, at, 2 * w)[:, ::-1], 1)[:, ::-1]
-    return ink | (after - before <= gap + 1)
+    begins, ends = _of_runs(ink)
+    wide = ink.shape[1] + 1
+    near = (begins[1:] - ends[:-1] <= gap) & (begins[1:] // wide == ends[:-1] // wide)
+    return _filled(ink.shape, np.delete(begins, np.flatnonzero(near) + 1), np.delete(ends, np.flatnonzero(near)))
 
 
 def ink_without_dots(pixels: np.ndarray) -> np.ndarray:
@@ -130,14 +130,28 @@ def ink_without_rules(pixels: np.ndarray) -> np.ndarray:
 
 def _runs(ink: np.ndarray) -> np.ndarray:
     """(Y, X) bool: the pixels of runs along X that are RULE long or longer."""
-    flat = np.pad(ink, ((0, 0), (0, 1))).ravel()
-    long = np.zeros(flat.size + 1, np.int8)
-    edges = np.flatnonzero(np.diff(flat.astype(np.int8), prepend=0))
-    begins, ends = edges[::2], edges[1::2]
-    is_long = ends - begins >= RULE
-    long[begins[is_long]] = 1
-    long[ends[is_long]] = -1
-    return long[:-1].cumsum(dtype=np.int8).astype(bool).reshape(ink.shape[0], -1)[:, :-1]
+    begins, ends = _of_runs(ink)
+    long = ends - begins >= RULE
+    return _filled(ink.shape, begins[long], ends[long])
+
+
+def _of_runs(ink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the runs of ink (Y, X) along X begin and end, with a pixel of paper after each row of pixels."""
+    flat = np.zeros((ink.shape[0], ink.shape[1] + 1), bool)
+    flat[:, :-1] = ink
+    flat = flat.reshape(-1)
+    edges = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    if flat.size and flat[0]:
+        edges = np.concatenate([[0], edges])
+    return edges[::2], edges[1::2]
+
+
+def _filled(shape: tuple[int, ...], begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Ink of a shape (Y, X), whose runs these are (`_of_runs`)."""
+    steps = np.zeros(shape[0] * (shape[1] + 1) + 1, np.int8)
+    steps[begins] = 1
+    steps[ends] = -1
+    return steps[:-1].cumsum(dtype=np.int8).view(bool).reshape(shape[0], shape[1] + 1)[:, :-1]
 
 
 def _dotted(ink: np.ndarray) -> np.ndarray:
@@ -150,30 +164,36 @@ def _dotted(ink: np.ndarray) -> np.ndarray:
 
 def _dots(ink: np.ndarray, dashes: bool) -> Iterator[tuple[int, int, int]]:
     """Lines of pixels (y, begin, end) of dots, or dashes, that are low, alike and evenly spaced, as letters are not."""
-    steps = np.diff(ink.astype(np.int8), prepend=0, append=0)
-    (ys, begins), (_, ends) = np.nonzero(steps == 1), np.nonzero(steps == -1)
+    (ys, begins), ends = np.divmod((runs := _of_runs(ink))[0], wide := ink.shape[1] + 1), runs[1] % wide
     pitches, sizes = np.diff(begins), ends - begins
     least = math.inf if dashes else letter_height(ink) / 2  # letters of small print are as low as dots of a larger one
     same = (np.abs(np.diff(pitches)) <= 1) & (pitches[1:] <= DOT) & (ys[2:] == ys[:-2])
     for first, last in spans(same):
         if last - first + 2 < LEADER:
             continue
-        y, dots = int(ys[first]), range(first, last + 2)
-        widest = int(np.median(sizes[first : last + 2])) + 1
+        y, dots = int(ys[first]), slice(first, last + 2)
+        widest = int(statistics.median(sizes[dots].tolist())) + 1
         large = widest > LOW and pitches[first] >= FAR * widest  # small letters are as high, and nearer
         low = min(least, HIGHEST if large else LOW)
-        are_low = np.array([_is_low(ink, y, begins[i], ends[i], low) for i in dots])
-        for a, b in spans(are_low):  # a letter may end the run
+        for a, b in spans(_are_low(ink, y, begins[dots], ends[dots], low)):  # a letter may end the run
             own = sizes[first + a : first + b]
             enough = len(own) >= (LEADER if own.max() <= low else DOTS) and (dashes or own.max() <= low)
             x0, x1 = int(begins[first + a]), int(ends[first + b - 1])
-            if enough and np.mean(np.abs(own - np.median(own)) <= 1) >= EVEN and _is_low(ink, y, x0, x1, low):
+            if (
+                enough
+                and np.mean(np.abs(own - np.median(own)) <= 1) >= EVEN
+                and _are_low(ink, y, np.array([x0]), np.array([x1]), low).all()
+            ):
                 yield y, x0, x1
 
 
-def _is_low(ink: np.ndarray, y: int, x0: int, x1: int, low: float) -> bool:
-    reach = math.floor(low)
-    return int(np.count_nonzero(ink[max(0, y - reach) : y + reach + 1, x0:x1].any(1))) <= low
+def _are_low(ink: np.ndarray, y: int, begins: np.ndarray, ends: np.ndarray, low: float) -> np.ndarray:
+    """(N,) bool: which of the dots (N,) on a line of pixels of ink (Y, X) are so low."""
+    reach, left = math.floor(low), begins[0]
+    band = ink[max(0, y - reach) : y + reach + 1, left : ends[-1]]
+    sums = np.zeros((len(band), band.shape[1] + 1), np.int32)
+    np.cumsum(band, 1, out=sums[:, 1:])
+    return np.count_nonzero(sums[:, ends - left] > sums[:, begins - left], 0) <= low
 
 
 def without_leader_dots(pixels: np.ndarray) -> np.ndarray:
