@@ -186,6 +186,8 @@ def test_a_row_of_even_steps_below_others_is_an_axis() -> None:
         assert why_no_table(table([names, names, last]), 1.0) is None
     years = ["2001", "2002", "2003", "2004", "2005"]
     assert why_no_table(table([years, names, names]), 1.0) is None
+    assert why_no_table(table([names, ["1", "2", "3", "4", "5"]]), 1.0) is None  # a scale
+    assert why_no_table(table([names, ["10", "20", "30", "40", "50"]]), 1.0) == "has the axis of a chart"
     beside = {
         "4 000|3 000|2 000|1 000|0": "has the axis of a chart",
         "4,500|4,000 3,500 3,000|2,500 2,000": "has the axis of a chart",

@@ -153,7 +153,10 @@ def why_no_table(
         return "has hardly any text in its cells, as a chart"
     rows = table.rows(repeat=False)
     across = [" ".join(row).split() for row in rows[table.shape[0] // 2 :]]
-    if any(map(_is_axis, across)) or any(_has_axis(rows, c) for c in (0, -1)):
+    axes = [texts for texts in across if _is_axis(texts)]
+    if all(map(all, rows)):  # a scale, "1 2 3 4 5", with a name for each
+        axes = [texts for texts in axes if len(texts) != len(rows[0]) or not _are_counted(texts[::-1])]
+    if axes or any(_has_axis(rows, c) for c in (0, -1)):
         return "has the axis of a chart"
     return None
 
