@@ -21,6 +21,7 @@ from ..documents import Rules
 from .boxes import HALF, bounding_box, inside
 from .column_gaps import with_gaps
 from .crop import TableCrop, crop_table
+from .curves import has_curve
 from .direction import text_direction
 from .doubts import add_doubts, find_doubts
 from .finding import ROTATED, Detector, find_tables, ink_of, ink_words, reading_order, share_of_ink
@@ -184,6 +185,8 @@ class TableExtractor:
             return "has no columns and no ruled cells: it is no table, and is left out"
         if judged and is_diagram(page, found.box):
             return "has boxes apart from each other, as a diagram: it is no table, and is left out"
+        if judged and has_curve(page, found.box):
+            return "has a curve, as a chart: it is no table, and is left out"
         table = self._table(crop, words, lattice, place)
         if table is None:
             return (

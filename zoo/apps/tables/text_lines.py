@@ -103,17 +103,17 @@ def letter_height(ink: np.ndarray) -> float:
     ink = ink[:LONGEST, : 2 * LONGEST]
     if not ink.any():
         return 0.0
-    begins, ends = _of_runs(closed(ink, 6).T)
+    begins, ends = runs_of(closed(ink, 6).T)
     heights = np.sort(ends - begins)
     return float(heights[np.searchsorted(np.cumsum(heights), heights.sum() / 2)])
 
 
 def closed(ink: np.ndarray, gap: int) -> np.ndarray:
     """The ink (h, w) with gaps of up to `gap` pixels in a row of pixels filled."""
-    begins, ends = _of_runs(ink)
+    begins, ends = runs_of(ink)
     wide = ink.shape[1] + 1
     near = (begins[1:] - ends[:-1] <= gap) & (begins[1:] // wide == ends[:-1] // wide)
-    return _filled(ink.shape, np.delete(begins, np.flatnonzero(near) + 1), np.delete(ends, np.flatnonzero(near)))
+    return filled(ink.shape, np.delete(begins, np.flatnonzero(near) + 1), np.delete(ends, np.flatnonzero(near)))
 
 
 def ink_without_dots(pixels: np.ndarray) -> np.ndarray:
@@ -130,12 +130,12 @@ def ink_without_rules(pixels: np.ndarray) -> np.ndarray:
 
 def _runs(ink: np.ndarray) -> np.ndarray:
     """(Y, X) bool: the pixels of runs along X that are RULE long or longer."""
-    begins, ends = _of_runs(ink)
+    begins, ends = runs_of(ink)
     long = ends - begins >= RULE
-    return _filled(ink.shape, begins[long], ends[long])
+    return filled(ink.shape, begins[long], ends[long])
 
 
-def _of_runs(ink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def runs_of(ink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the runs of ink (Y, X) along X begin and end, with a pixel of paper after each row of pixels."""
     flat = np.zeros((ink.shape[0], ink.shape[1] + 1), bool)
     flat[:, :-1] = ink
@@ -146,8 +146,8 @@ def _of_runs(ink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return edges[::2], edges[1::2]
 
 
-def _filled(shape: tuple[int, ...], begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Ink of a shape (Y, X), whose runs these are (`_of_runs`)."""
+def filled(shape: tuple[int, ...], begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Ink of a shape (Y, X), whose runs these are (`runs_of`)."""
     steps = np.zeros(shape[0] * (shape[1] + 1) + 1, np.int8)
     steps[begins] = 1
     steps[ends] = -1
@@ -164,7 +164,7 @@ def _dotted(ink: np.ndarray) -> np.ndarray:
 
 def _dots(ink: np.ndarray, dashes: bool) -> Iterator[tuple[int, int, int]]:
     """Lines of pixels (y, begin, end) of dots, or dashes, that are low, alike and evenly spaced, as letters are not."""
-    (ys, begins), ends = np.divmod((runs := _of_runs(ink))[0], wide := ink.shape[1] + 1), runs[1] % wide
+    (ys, begins), ends = np.divmod((runs := runs_of(ink))[0], wide := ink.shape[1] + 1), runs[1] % wide
     pitches, sizes = np.diff(begins), ends - begins
     least = math.inf if dashes else letter_height(ink) / 2  # letters of small print are as low as dots of a larger one
     same = (np.abs(np.diff(pitches)) <= 1) & (pitches[1:] <= DOT) & (ys[2:] == ys[:-2])
