@@ -41,17 +41,19 @@ def grey_of(image: np.ndarray, dtype: type[np.floating[Any]] = np.float64) -> np
 
 def split_lines(image: np.ndarray) -> list[tuple[int, int, int, int]]:
     """The lines of an image (Y, X, 3) uint8, from the top: (x0, y0, x1, y1) of each; none where it is blank."""
-    if is_blank(image):
-        return []
-    ink = _ink(image)
+    return [] if is_blank(image) else split_ink(_ink(image))
+
+
+def split_ink(ink: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """The lines of some ink (Y, X) bool, as those of an image."""
     runs = _runs(ink.sum(1))
     boxes = []
     for i, (top, bottom) in enumerate(runs):
         columns = np.flatnonzero(ink[top:bottom].any(0))
         margin = round(MARGIN * (bottom - top))
         above = (runs[i - 1][1] + top) // 2 if i else 0
-        below = (bottom + runs[i + 1][0]) // 2 if i + 1 < len(runs) else len(image)
-        left, right = max(0, columns[0] - margin), min(image.shape[1], columns[-1] + 1 + margin)
+        below = (bottom + runs[i + 1][0]) // 2 if i + 1 < len(runs) else len(ink)
+        left, right = max(0, columns[0] - margin), min(ink.shape[1], columns[-1] + 1 + margin)
         boxes.append((int(left), int(max(above, top - margin)), int(right), int(min(below, bottom + margin))))
     return boxes
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...images.boxes import Box
-from ...images.lines import grey_of, spans, split_lines
+from ...images.lines import grey_of, spans, split_ink
 from .boxes import HALF, bounding_box
 from .cell_borders import INK
 from .table import Word
@@ -51,8 +51,8 @@ def word_lines(words: Sequence[Word]) -> list[list[Word]]:
 def ink_lines(ink: np.ndarray) -> list[list[Box]]:
     """The runs of ink (Y, X) of each line."""
     lines = []
-    clean = np.where(ink, 0, 255).astype(np.uint8)
-    for x0, y0, x1, y1 in split_lines(np.broadcast_to(clean[..., None], (*clean.shape, 3))):
+    count = np.count_nonzero(ink)
+    for x0, y0, x1, y1 in split_ink(ink if 2 * count <= ink.size else ~ink) if 0 < count < ink.size else ():
         boxes = [(float(x0 + a), float(y0), float(x0 + b), float(y1)) for a, b in spans(np.any(ink[y0:y1, x0:x1], 0))]
         if boxes:
             lines.append(blocks_of(boxes, LETTER_GAP))
