@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from zoo.images.lines import is_blank, split_lines, split_words
+from zoo.images.lines import is_blank, resampled, split_lines, split_words
 
 SCANS = Path(__file__).parents[1] / "data" / "text_lines"
 TEXTS = (
@@ -163,3 +163,15 @@ def test_the_widest_line_has_sixteen_parts(rng):
     """In time that its width alone says."""
     line = np.repeat(rng.random((1, 300_000, 1)) < 0.5, 3, 2).astype(np.uint8) * 255
     assert len(split_words(line, 10)) <= 16
+
+
+def test_a_low_line_is_resampled(rng):
+    line = rng.integers(0, 200, (6, 9, 3)).astype(np.uint8)
+    line[0] = line[-1] = 250
+    halves, below, smooth = resampled(line, 12)
+    assert halves.shape == below.shape == (7, 9, 3)
+    assert (below[:6] == line).all()
+    assert (below[6] == 250).all()
+    assert (halves[1:-1] == (line[:-1].astype(int) + line[1:]) // 2).all()  # no sum is cut to a byte
+    assert (halves[[0, -1]] == 250).all()
+    assert smooth.shape == (12, 18, 3)

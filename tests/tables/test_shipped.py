@@ -85,25 +85,34 @@ def drawn(text: str, size: int, blur: float) -> np.ndarray:
 
 def test_an_uncertain_line_is_read_again_and_a_certain_one_once(monkeypatch: pytest.MonkeyPatch):
     task = zoo.load("zoo-read")
-    images = [drawn("Revenue 2023", 24, 0), drawn("Wm llI1 rnm", 9, 1.4), drawn("e8B6a0Oc9", 9, 1.4)]
+    low = [drawn("Wm llI1 rnm", 9, 1.4), drawn("e8B6a0Oc9", 9, 1.4)]
+    images = [drawn("Revenue 2023", 24, 0), drawn("Wm llI1 rnm", 18, 2.4), *low]
     factors: list[float] = []
+    again: list[np.ndarray] = []
 
     def stretched(image: np.ndarray, factor: float) -> np.ndarray:
         factors.append(factor)
         assert image is not images[0]
         return lines.stretched(image, factor)
 
+    def resampled(image: np.ndarray, height: int) -> list[np.ndarray]:
+        again.append(image)
+        return lines.resampled(image, height)
+
     monkeypatch.setattr(read, "stretched", stretched)
+    monkeypatch.setattr(read, "resampled", resampled)
     found = task(images)
     assert found[0].text == "Revenue 2023"
     assert found[0].confidence >= read.SURE
-    assert factors == [factor for _ in images[1:] for factor in read.WIDTHS]
+    assert factors == list(read.WIDTHS)
+    assert [len(image) for image in again] == [14, 14]  # of the model's 32
     monkeypatch.setattr(read, "SURE", 0.0)
     once = task(images)
     assert once[0] == found[0]
 
 
-def test_an_uncertain_line_is_what_all_views_together_find_likeliest(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("low", [True, False])
+def test_an_uncertain_line_is_what_all_views_together_find_likeliest(low: bool, monkeypatch: pytest.MonkeyPatch):
     """The twin is transformers' model, which gives the log-probabilities of every view's text in every view."""
     transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
     task, folder = zoo.load("zoo-read"), DATA / "zoo-read"
@@ -123,8 +132,9 @@ def test_an_uncertain_line_is_what_all_views_together_find_likeliest(monkeypatch
         return logits.log_softmax(-1)[torch.arange(len(ids)), torch.tensor(ids)]
 
     for text in ("Wm llI1 rnm", "e8B6a0Oc9", "im n m 5S"):
-        image = drawn(text, 9, 1.3)
-        views = [image, *(lines.stretched(image, factor) for factor in read.WIDTHS)]
+        image = drawn(text, 9, 1.3) if low else drawn(text, 18, 2.4)
+        again = lines.resampled(image, 32) if low else [lines.stretched(image, factor) for factor in read.WIDTHS]
+        views = [image, *again]
         pixels = processor(images=[padded(view) for view in views], return_tensors="pt").pixel_values
         with monkeypatch.context() as patch:
             patch.setattr(read, "SURE", 0.0)

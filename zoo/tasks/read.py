@@ -16,7 +16,7 @@ from ..errors import ConfigError, InputError, UnsupportedError
 from ..generate import Generated, GenerationConfig, generate
 from ..generate.sampling import log_softmax
 from ..images import MAX_PIXELS, ImageFile, ImageInput, ImageProcessor, open_pixels
-from ..images.lines import is_blank, split_lines, split_words, stretched
+from ..images.lines import is_blank, resampled, split_lines, split_words, stretched
 from ..pretrained import Pretrained
 from ..registry import family_of
 from ..text.tokenizer import Tokenizer
@@ -37,9 +37,9 @@ NEW_TOKENS = 128
 # Each step of writing reads all of the weights, so that lines had better share it: as many as fit into so many bytes of
 # the cross-attention's keys and values, which for trocr-base are 9.
 BATCH_BYTES, MAX_LINES = 512 << 20, 64
-# A line, or a part of one, with a lower confidence is read again at these widths, and the text that is likeliest in all
-# views together counts.
-SURE, WIDTHS = 0.98, (1.12, 1.2, 0.9)
+# A line, or a part of one, with a lower confidence is read again at these widths, or resampled if it is lower than this
+# share of the model's height, and the text that is likeliest in all views together counts.
+SURE, WIDTHS, LOW = 0.98, (1.12, 1.2, 0.9), 0.5
 SHORTEST = 0.6  # of the longest of these texts: a shorter one has left something out
 TALL = 128  # pixels: a higher image may have several lines
 
@@ -232,7 +232,7 @@ class Read(ImageTask):
     def _agreed(
         self, parts: Sequence[np.ndarray], first: Sequence[_Line], config: GenerationConfig, max_pixels: int
     ) -> list[_Line]:
-        """For each part of a line the reading of it, or of it made wider or narrower, that is likeliest in all of them.
+        """For each part of a line the reading of it, or of other views of it, that is likeliest in all of them.
 
         first: what was read of the parts as they are.  The log-probabilities are the means over these views.  What is
         too wide to be read at once is read in pieces, which give a text and are no view.
@@ -240,11 +240,7 @@ class Read(ImageTask):
         Y, X = self.processor.output_size(1, 1)
         lines, of = list[np.ndarray](), list[tuple[int, int]]()  # and the part that each is of, and in how many pieces
         for i, part in enumerate(parts):
-            long = part.shape[1] * max(WIDTHS) > X / Y * len(part)  # its letters are narrow as it is
-            for factor in WIDTHS:
-                if factor < 1 and long:
-                    continue
-                view = stretched(part, factor)
+            for view in self._views(part):
                 cuts = split_words(view, X / Y)
                 lines += [view[:, x0:x1] for x0, x1 in cuts]
                 of += [(i, len(cuts))] * len(cuts)
@@ -271,6 +267,14 @@ class Read(ImageTask):
             ids = max(whole, key=lambda text, means=means: means[text].sum())
             best.append(_Line(self.tokenizer.decode(ids), means[ids], some[ids], ids, line.states))
         return best
+
+    def _views(self, part: np.ndarray) -> list[np.ndarray]:
+        """A part of a line made wider and narrower, or, in small print, where a pixel is much, resampled."""
+        Y, X = self.processor.output_size(1, 1)
+        if len(part) < LOW * Y:
+            return resampled(part, Y)
+        long = part.shape[1] * max(WIDTHS) > X / Y * len(part)  # its letters are narrow as it is
+        return [stretched(part, factor) for factor in WIDTHS if factor > 1 or not long]
 
     def _ids(self, pieces: Sequence[np.ndarray], config: GenerationConfig) -> list[int]:
         """The ids of one text, from those of its pieces, between which there are spaces."""
