@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...images.lines import is_blank, spans
+from .context import agreed
 
 SMALL = dict(zip("cosuvwxz", "COSUVWXZ", strict=True))  # letters that are alike but for their height
 CAPITAL = {capital: small for small, capital in SMALL.items()}
@@ -42,14 +42,6 @@ SPREAD = 0.75  # of a letter's width: what is so near its middle may be its ink
 CLEAR = 1.3  # times the widest gap between letters: the least between words
 ALIKE = 0.85  # of the usual height of figures: what is lower may be a raised one
 LEAST = 6  # pixels of a figure's height, below which nothing is told apart
-
-NEARLY = 0.7  # of a table's negative numbers
-NEGATIVE = re.compile(r"[-–−][0-9.,]+%?$")
-# A number with an "O" in it or at its end, but not "H2O", and "l" or "I" at its beginning.
-NOUGHT = re.compile(r"(?<![^\W_])[0-9][0-9.,Oo]*[Oo](?=[0-9.,%)]|\b)")
-ONE = re.compile(r"(?<![^\s($€£–-])[lI](?=[0-9]+([.,][0-9]+)*%?(\)|\s|$|[(/±–-][0-9.,]*[0-9]))")
-# A name with an "l" or "I" at its end, which is "1" if another is the same but for a figure there: "blockl", "block2".
-NAME = re.compile(r"\b([A-Za-z]{3,})([lI0-9])(?![^\W_])")
 
 
 Ink = tuple[int, int, int, int]  # x0, y0, x1, y1 of what stands apart
@@ -100,12 +92,12 @@ def corrected(images: Sequence[np.ndarray], texts: Sequence[str]) -> list[str]:
 
     Told apart are, where each character of a word stands apart, small letters from capitals of the same form and commas
     from points between figures; hyphens from dashes there and at a line's beginning; capitals among small letters where
-    the word's ink is low; letters from figures in a number, and at the end of a name that others of the table number.
+    the word's ink is low; and what `context.agreed` tells apart by the text.
     A line of one stroke that lies is a dash, whatever the reader saw in so little ink, and its width says which.
     """
     lines = [Line(text, *_ink(image)) for image, text in zip(images, texts, strict=True)]
     usual = statistics.median([high for line in lines if (high := line.height())] or [0.0])
-    return _with_one_sign(_numbered([_numbers(_corrected(line, usual)) for line in lines]))
+    return agreed([_corrected(line, usual) for line in lines])
 
 
 def _ink(image: np.ndarray) -> tuple[list[Ink], np.ndarray]:
@@ -213,25 +205,3 @@ def _lone_dash(text: str, box: Ink, high: float) -> str:
 
 def _is_between_figures(letters: Sequence[str], i: int) -> bool:
     return 0 < i < len(letters) - 1 and letters[i - 1].isdigit() and letters[i + 1].isdigit()
-
-
-def _numbers(text: str) -> str:
-    return ONE.sub("1", NOUGHT.sub(lambda found: re.sub("[Oo]", "0", found[0]), text))
-
-
-def _numbered(texts: Sequence[str]) -> list[str]:
-    """The texts with "1" for "l" and "I" at the end of names of which a table has others that end in a figure."""
-    known = {name for text in texts for name, end in NAME.findall(text) if end.isdigit()}
-    return [
-        NAME.sub(lambda found: f"{found[1]}1" if found[1] in known and found[2] in "lI" else found[0], text)
-        for text in texts
-    ]
-
-
-def _with_one_sign(texts: Sequence[str]) -> list[str]:
-    """The texts with the sign that nearly all negative numbers of a table begin with before all of them."""
-    signs = Counter(text[0] for text in texts if NEGATIVE.match(text))
-    sign, count = signs.most_common(1)[0] if signs else ("", 0)
-    if count < NEARLY * signs.total():
-        return list(texts)
-    return [sign + text[1:] if NEGATIVE.match(text) else text for text in texts]
