@@ -168,9 +168,11 @@ def test_the_widest_line_has_sixteen_parts(rng):
 def test_a_low_line_is_resampled(rng):
     line = rng.integers(0, 200, (6, 9, 3)).astype(np.uint8)
     line[0] = line[-1] = 250
-    halves, below, smooth = resampled(line, 12)
-    assert halves.shape == below.shape == (7, 9, 3)
+    halves, above, below, smooth = resampled(line, 12)
+    assert halves.shape == above.shape == below.shape == (7, 9, 3)
     assert (below[:6] == line).all()
+    assert (above[1:] == line).all()
+    assert (above[0] == 250).all()
     assert (below[6] == 250).all()
     assert (halves[1:-1] == (line[:-1].astype(int) + line[1:]) // 2).all()  # no sum is cut to a byte
     assert (halves[[0, -1]] == 250).all()

@@ -91,18 +91,18 @@ def stretched(image: np.ndarray, factor: float) -> np.ndarray:
 def resampled(image: np.ndarray, height: int) -> list[np.ndarray]:
     """The image (Y, X, 3) uint8 of a low line, as it might have been drawn or enlarged otherwise.
 
-    That is half a pixel lower, with a row of paper below, and of `height` by a smoother filter than a reader's.
+    That is half a pixel lower, with a row of paper above or below, and as high as `height` by a smoother filter.
     """
     from PIL import Image
 
     high, wide = image.shape[:2]
     paper = np.median(np.concatenate([image[:1], image[-1:]]), (0, 1)).round().astype(np.uint8)
     row = np.broadcast_to(paper, (1, wide, 3))
-    below = np.concatenate([image, row])
-    halves = np.concatenate([row, image]).astype(np.uint16) + below  # two rows for each, of which it is the mean
+    above, below = np.concatenate([row, image]), np.concatenate([image, row])
+    halves = above.astype(np.uint16) + below  # two rows for each, of which it is the mean
     size = max(1, round(wide * height / high)), height
     smooth = np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BICUBIC))
-    return [(halves // 2).astype(np.uint8), below, smooth]
+    return [(halves // 2).astype(np.uint8), above, below, smooth]
 
 
 def _ink(image: np.ndarray) -> np.ndarray:
