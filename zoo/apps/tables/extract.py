@@ -37,7 +37,7 @@ from .ruled_rows import with_ruled_rows, with_spaced_rows
 from .side_by_side import parted, repeated, rules_across
 from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
-from .surrounding import fitted, has_drawings, has_lines, why_no_table, without_titles_and_notes
+from .surrounding import fitted, has_lines, why_no_table, without_titles_and_notes
 from .table import Table, Word
 from .text_lines import ink_blocks, text_lines, without_leader_dots
 from .values import uncertain_numbers
@@ -198,8 +198,6 @@ class TableExtractor:
         if self.detection is not None and (words is not None or self.reader is not None):
             held = _share(words, found.box) if words else share_of_ink(ink(), [found.box])
             across = rules_across(page, table.box)
-            if words is None and lattice is not None and has_drawings(table, page):
-                return "has drawings in its cells, as a chart: it is no table, and is left out"
             is_ruled, is_drawn = lattice is not None, has_lines(crop.pixels, place)
             if reason := why_no_table(table, held, across, is_ruled=is_ruled, is_drawn=is_drawn, is_read=words is None):
                 return f"{reason}: it is no table, and is left out"

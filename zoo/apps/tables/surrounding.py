@@ -30,9 +30,6 @@ SHADE, FILLED = 12, 0.2  # grey levels between the papers of a page and of a fil
 TICK = re.compile(r"-?\d+(\.\d+)?")
 YEARS = range(1900, 2101)
 TICKS, EVEN = 5, 0.01  # numbers of an axis, at least; the share of a step by which another one may differ
-INSIDE, STAIN = 4, 0.02  # pixels between a cell's border and what is in it; the share of these that is ink
-BARS = 0.12  # of the cells, that hold ink and no text
-GARBLED = re.compile(r"([^\W\d])\1{3}")  # "ssss", as a reader sees in a drawing
 CUT = 0.25  # of a word's height or width on both sides of an edge that cuts it
 LINE, FIGURES = 0.6, 0.2  # of a place's width: a rule, or a fill, across it; of its texts, that are numbers in a table
 PROSE_BESIDE = 0.5  # the share of all letters in such lines, if they are of one column
@@ -215,23 +212,6 @@ def _has_ruled_header(table: Table, rules: Sequence[float]) -> bool:
     last = max(1, table.header_rows) - 1
     below = any(middles[last] < rule < middles[last + 1] for rule in rules) if last + 1 < len(middles) else False
     return below and any(rule < middles[0] for rule in rules)
-
-
-def has_drawings(table: Table, page: np.ndarray) -> bool:
-    """Return True if many cells of a ruled table of a page (H, W, 3) hold ink, and no text: bars of a chart."""
-    drawn = 0
-    for cell in table.cells:
-        x0, y0, x1, y1 = (round(v) + (INSIDE if k < 2 else -INSIDE) for k, v in enumerate(cell.box))
-        grey = grey_of(page[max(0, y0) : max(0, y1), max(0, x0) : max(0, x1)])
-        if grey.size and _is_of_a_drawing(cell.text):
-            drawn += bool((np.abs(grey - np.median(grey)) > INK).mean() >= STAIN)
-    return len(table.cells) >= MANY and drawn >= BARS * len(table.cells)
-
-
-def _is_of_a_drawing(text: str) -> bool:
-    """Return True for no text, or what is none, such as "ssss" and "_≥~"; a tick, "(-)" and "***" are texts."""
-    signs = set(text) - set("() -–—−")
-    return not text or bool(GARBLED.search(text)) or (len(signs) > 1 and not any(map(str.isalnum, text)))
 
 
 def has_lines(pixels: np.ndarray, box: Box) -> bool:
