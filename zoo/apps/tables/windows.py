@@ -24,7 +24,7 @@ ROW_PIXELS, COLUMN_PIXELS = 12.8, 26.6
 WINDOW, COMMON = 0.8, 0.2  # of these limits: a window, and the part of it that two neighbours share
 MAX_WINDOWS = 400  # down, and across: what time allows; more lines than these hold are no table that a model reads
 UNSURE = 0.15  # objects with a higher score are returned, even below the threshold: they are reasons for doubt
-LIKELY = 0.3  # score of a row, or a column, that is taken if no other one holds its text
+LIKELY = 0.2  # score of a row, or a column, that is taken if no other one holds its text
 BY_GAPS = 0.75  # score of a column that is known by the gaps in a single line of text alone
 MARGIN = 8  # pixels of paper, at least, between a window's cut edge and the edge of what the model is given
 
