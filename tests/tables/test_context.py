@@ -27,6 +27,7 @@ def test_a_text_settles_its_own_letters(text: str, right: str) -> None:
     "text",
     [
         *("S%", "10S", "Il y a", "Ill", "I'll", "ISO14001", "AAO12345", "lncRNA", "lhes", "llama", "N2", "NO"),
+        *("lmer", "lstm", "lvalue", "lgamma"),
         *("C10H18O", "5*-3", "35* to 3*", "p5'-3", "Fig. 5’", "TO", "2*-3*", "O2", "MgSO4"),
     ],
 )
@@ -46,6 +47,7 @@ def test_names_have_figures_where_others_of_the_table_have() -> None:
         (["AB123456", "ABO46533", "LO8165"], ["AB123456", "AB046533", "L08165"]),
         (["AAN12345", "ABO46533"], ["AAN12345", "ABO46533"]),  # proteins have three letters
         (["N1–3", "NO/N1–3", "RO", "NOT"], ["N1–3", "N0/N1–3", "RO", "NOT"]),
+        (["N2", "NO", "O2"], ["N2", "NO", "O2"]),  # gases
     ],
 )
 def test_codes_are_as_others_of_the_table(texts: list[str], told: list[str]) -> None:

@@ -19,7 +19,7 @@ FIVE = re.compile(r"(?<=[0-9])S(?=[0-9.,]*%)|(?<![^\W_])S(?=[0-9][0-9.,]*%)")  #
 # Roman numbers: "I/ll", "grade Il", but not "Ill" and "Il", which are words.
 ROMAN = re.compile(r"(?<![\w'’.-])l[Il]{1,2}(?![\w'’])")
 GRADE = re.compile(r"(?<![^\W_])((?:[Gg]rade|[Ss]tage|[Cc]lass|[Tt]ype|[Pp]hase|I{1,3})[ /–-])([Il]{2,3})(?![\w'’])")
-INITIAL = re.compile(r"(?<![\w'’.-])l(?=[bcdfgkmnpqrstvwz][a-z]{2,})")  # no English word begins so: "lnterval"
+INITIAL = re.compile(r"(?<![\w'’.-])l(?=n[a-z]{3}|[dt][ae][a-z]|mp[a-z]{2})")  # "lnterval", not "lmer"
 # A name with an "l" or "I" at its end, which is "1" if another is the same but for a figure there: "blockl", "block2".
 NAME = re.compile(r"\b([A-Za-z]{3,})([lI0-9])(?![^\W_])")
 # "marker15S"; no formula has two small letters: "C10H16O".
@@ -55,7 +55,7 @@ def _numbered(texts: Sequence[str]) -> list[str]:
     """The texts with figures for letters in the numbers of names, of which a table has others that end in figures."""
     known = {name for text in texts for name, end in NAME.findall(text) if end.isdigit()}
     longer = {name for text in texts for name, end in NUMBERED.findall(text) if end.isdigit()}
-    stages = {letter for text in texts for letter, end in STAGE.findall(text) if end.isdigit()}
+    stages = {letter for text in texts for letter, end in STAGE.findall(text) if end == "1"}  # beside N2, NO is a gas
     forms = Counter((len(of[1]), len(of[2])) for text in texts for of in OTHERS.finditer(text))
 
     def accession(of: re.Match[str]) -> str:
