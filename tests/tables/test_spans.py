@@ -70,6 +70,14 @@ def test_a_heading_has_nothing_beside_it():
     assert spans(table(texts, (PROJECTED, 1, 0, 1, 3))) == [(1, 0, 1, 3)]
 
 
+def test_letters_of_panels_are_over_all_columns():
+    body = [["(a)", "", ""], ["x", "1", "2"], ["(b)", "", ""], ["y", "3", "4"]]
+    heading = (PROJECTED, 1, 0, 1, 1)
+    assert spans(table([["", "p", "q"], *body], heading)) == [(1, 0, 1, 3), (3, 0, 1, 3)]
+    assert spans(table([["", "p", "q"], *body[:2]])) == []  # a table has several
+    assert spans(table([["", "p", "q"], ["men", "", ""], body[1], ["women", "", ""], body[3]])) == []
+
+
 def test_two_lines_of_a_header_are_one_row():
     texts = [
         ["vGroup", "vCorrosion", "vResistance"],

@@ -1,10 +1,11 @@
-"""Cells of the first column over several rows, in the middle of which their texts are: the labels of groups of rows.
+"""Labels of groups of rows: cells of the first column over several rows, and rows that name the parts of a table.
 
 Boxes are (x0, y0, x1, y1) in pixels.
 """
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -14,6 +15,7 @@ from .text_lines import word_lines
 from .words import Interval
 
 MOST_ROWS, MOST_LINES = 12, 3  # of one cell, and of its text
+PANEL = re.compile(r"\(?[A-Ha-h]\)|Panel [A-H]\b.*")
 NEAR = 0.5  # of the usual height of words: the lines of one text are nearer
 
 
@@ -47,6 +49,21 @@ def shared_out(
                 found = [s for s in found if s not in own]
                 found += [Span(body[a], body[b - 1] + 1, 0, 1, score, False) for a, b in groups if b - a > 1]
     return found
+
+
+def with_panels(
+    spans: Sequence[Span], at: Mapping[tuple[int, int], Sequence[Word]], rows: range, columns: int
+) -> list[Span]:
+    """The spans, those over all columns for "(a)", "(b)" or "Panel A", alone in two or more of the body's rows.
+
+    at: the words of each position, from `spans.words_by_place`.
+    """
+    higher = {r for span in spans if span.bottom - span.top > 1 for r in range(span.top, span.bottom)}
+    alone = sorted(set(rows) - {r for r, c in at if c} - higher)
+    named = [r for r in alone if PANEL.fullmatch(" ".join(word.text for word in at.get((r, 0), ())))]
+    if len(named) < 2 or columns < 2:
+        return list(spans)
+    return [s for s in spans if s.top not in named] + [Span(r, r + 1, 0, columns, None, True) for r in named]
 
 
 def _level(r: int, rows: Sequence[Interval], at: Mapping[tuple[int, int], Sequence[Word]]) -> float:
