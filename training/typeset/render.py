@@ -10,10 +10,11 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+from training.typeset import html, journals
 from training.typeset.cache import SHARD, Sheet, write
-from training.typeset.html import Page
 
 # The pages of shard number n, of training or held out.
 Setter = Callable[[int, bool], list[Sheet]]
@@ -23,19 +24,7 @@ def seeded(engine: str, number: int, held_out: bool) -> random.Random:
     return random.Random(f"{engine}/{'held out' if held_out else 'train'}/{number}")
 
 
-def chromium(stack: ExitStack) -> Setter:
-    from training.typeset import html
-
-    return _set_by_chromium(stack, "chromium", html.page)
-
-
-def journals(stack: ExitStack) -> Setter:
-    from training.typeset import journals
-
-    return _set_by_chromium(stack, "journals", journals.page)
-
-
-def _set_by_chromium(stack: ExitStack, name: str, make: Callable[[random.Random, bool], Page]) -> Setter:
+def chromium(name: str, make: Callable[[random.Random, bool], html.Page], stack: ExitStack) -> Setter:
     from training.typeset.chromium import started
 
     browser = stack.enter_context(started())
@@ -63,7 +52,12 @@ def office(stack: ExitStack) -> Setter:
     return lambda number, held_out: shard(seeded("office", number, held_out), held_out, SHARD)
 
 
-ENGINES = {"chromium": chromium, "journals": journals, "latex": latex, "office": office}
+ENGINES: dict[str, Callable[[ExitStack], Setter]] = {
+    "chromium": partial(chromium, "chromium", html.page),
+    "journals": partial(chromium, "journals", journals.page),
+    "latex": latex,
+    "office": office,
+}
 
 
 def shards(engine: str, folder: Path, pages: int, held_out: bool, part: tuple[int, int]) -> None:

@@ -208,6 +208,9 @@ def _joined(letters: list[Character | None]) -> Iterator[tuple[str, Box, int]]:
 
 def _spelled(word: list[Character]) -> str:
     """The text of a word; Arabic letters of one glyph are turned around, which PDFium gives last letter first."""
+    text = "".join(letter.text for letter in word)
+    if text.isascii():
+        return text
     glyphs = (list(glyph) for _, glyph in itertools.groupby(word, key=lambda letter: letter.box))
     return "".join(
         letter.text

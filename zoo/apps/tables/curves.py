@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...images.boxes import Box
-from .text_lines import RULE, filled, runs_of, text_ink
+from .text_lines import RULE, long_runs, runs_of, text_ink
 
 LARGE = 0.1  # of a place: so much lies in the box around a curve; words have less than 0.08 of the least tables
 ALONE = 0.95  # of the ink in that box: tilted or bent rules hold texts, a curve hardly any
@@ -22,8 +22,9 @@ def has_curve(page: np.ndarray, box: Box) -> bool:
     if not part.size:
         return False
     ink = text_ink(part)
-    high, wide = ink.shape
-    ink &= ~(_straight(ink, wide) | _straight(ink.T, high).T)
+    wide = ink.shape[1]
+    across, down = (long_runs(of, max(RULE, STRAIGHT * of.shape[1])) for of in (ink, ink.T))
+    ink &= ~(across | down.T)
     begins, ends = runs_of(ink)
     if not len(begins):
         return False
@@ -38,12 +39,6 @@ def has_curve(page: np.ndarray, box: Box) -> bool:
     held = ink[least[1, i] : most[1, i], least[0, i] : most[0, i]]
     own = int((ends - begins)[parts == i].sum())
     return bool(size[i] >= LARGE * ink.size and own >= ALONE * np.count_nonzero(held))
-
-
-def _straight(ink: np.ndarray, length: int) -> np.ndarray:
-    begins, ends = runs_of(ink)
-    long = ends - begins >= max(RULE, STRAIGHT * length)
-    return filled(ink.shape, begins[long], ends[long])
 
 
 def _joined(begins: np.ndarray, ends: np.ndarray, wide: int) -> np.ndarray:

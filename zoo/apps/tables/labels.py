@@ -52,18 +52,20 @@ def shared_out(
 
 
 def with_panels(
-    spans: Sequence[Span], at: Mapping[tuple[int, int], Sequence[Word]], rows: range, columns: int
+    spans: Sequence[Span],
+    rows: Sequence[Interval],
+    columns: Sequence[Interval],
+    words: Sequence[Word],
+    header_rows: int,
 ) -> list[Span]:
-    """The spans, those over all columns for "(a)", "(b)" or "Panel A", alone in two or more of the body's rows.
-
-    at: the words of each position, from `spans.words_by_place`.
-    """
+    """The spans, those over all columns for "(a)", "(b)" or "Panel A", alone in two or more of the body's rows."""
+    at = words_by_place(words, borders_of(columns), borders_of(rows))
     higher = {r for span in spans if span.bottom - span.top > 1 for r in range(span.top, span.bottom)}
-    alone = sorted(set(rows) - {r for r, c in at if c} - higher)
+    alone = sorted({*range(header_rows, len(rows))} - {r for r, c in at if c} - higher)
     named = [r for r in alone if PANEL.fullmatch(" ".join(word.text for word in at.get((r, 0), ())))]
-    if len(named) < 2 or columns < 2:
+    if len(named) < 2 or len(columns) < 2:
         return list(spans)
-    return [s for s in spans if s.top not in named] + [Span(r, r + 1, 0, columns, None, True) for r in named]
+    return [s for s in spans if s.top not in named] + [Span(r, r + 1, 0, len(columns), None, True) for r in named]
 
 
 def _level(r: int, rows: Sequence[Interval], at: Mapping[tuple[int, int], Sequence[Word]]) -> float:

@@ -14,7 +14,7 @@ from ...images.boxes import Box, Detection, check_fraction
 from .boxes import HALF, bounding_box, check_box, inside, share
 from .labels import shared_out, with_panels
 from .refine import join_header_rows, join_overlapping_columns, refine_columns, refine_rows
-from .spans import Span, borders_of, centred_spans, checked_spans, header_spans, words_by_place
+from .spans import Span, centred_spans, checked_spans, header_spans
 from .table import Cell, Table, Word
 from .words import Interval, check_words, first_choices, join, overlapping, place
 from .wrapped import join_wrapped_rows
@@ -102,8 +102,7 @@ def build_table(
             if header_rows < len(rows):
                 spans = centred_spans(spans, rows, columns, words, header_rows)
                 spans += header_spans(spans, rows, columns, words, header_rows)
-                at = words_by_place(words, borders_of(columns), borders_of(rows))
-                spans = with_panels(spans, at, range(header_rows, len(rows)), len(columns))
+                spans = with_panels(spans, rows, columns, words, header_rows)
         ys, xs = overlapping(words, rows, 1), overlapping(words, columns, 0)
         full_rows, full_columns = _under_spans(spans, len(rows), len(columns))
         if check_spans:  # a text across the whole table is one row

@@ -50,9 +50,10 @@ def word_lines(words: Sequence[Word]) -> list[list[Word]]:
 
 def ink_lines(ink: np.ndarray) -> list[list[Box]]:
     """The runs of ink (Y, X) of each line."""
-    lines = []
-    count = np.count_nonzero(ink)
-    for x0, y0, x1, y1 in split_ink(ink if 2 * count <= ink.size else ~ink) if 0 < count < ink.size else ():
+    lines, count = list[list[Box]](), np.count_nonzero(ink)
+    if not 0 < count < ink.size:
+        return lines
+    for x0, y0, x1, y1 in split_ink(ink if 2 * count <= ink.size else ~ink):
         boxes = [(float(x0 + a), float(y0), float(x0 + b), float(y1)) for a, b in spans(np.any(ink[y0:y1, x0:x1], 0))]
         if boxes:
             lines.append(blocks_of(boxes, LETTER_GAP))
@@ -125,13 +126,13 @@ def ink_without_dots(pixels: np.ndarray) -> np.ndarray:
 def ink_without_rules(pixels: np.ndarray) -> np.ndarray:
     """The ink of text, (Y, X) bool, without rules, also of dots, and without edges of filled cells."""
     ink = text_ink(pixels)
-    return ink & ~(_runs(ink) | _runs(ink.T).T | _dotted(ink))
+    return ink & ~(long_runs(ink) | long_runs(ink.T).T | _dotted(ink))
 
 
-def _runs(ink: np.ndarray) -> np.ndarray:
-    """(Y, X) bool: the pixels of runs along X that are RULE long or longer."""
+def long_runs(ink: np.ndarray, least: float = RULE) -> np.ndarray:
+    """(Y, X) bool: the pixels of runs along X that are so long or longer."""
     begins, ends = runs_of(ink)
-    long = ends - begins >= RULE
+    long = ends - begins >= least
     return filled(ink.shape, begins[long], ends[long])
 
 
@@ -164,7 +165,8 @@ def _dotted(ink: np.ndarray) -> np.ndarray:
 
 def _dots(ink: np.ndarray, dashes: bool) -> Iterator[tuple[int, int, int]]:
     """Lines of pixels (y, begin, end) of dots, or dashes, that are low, alike and evenly spaced, as letters are not."""
-    (ys, begins), ends = np.divmod((runs := runs_of(ink))[0], wide := ink.shape[1] + 1), runs[1] % wide
+    (begins, ends), wide = runs_of(ink), ink.shape[1] + 1
+    ys, begins, ends = begins // wide, begins % wide, ends % wide
     pitches, sizes = np.diff(begins), ends - begins
     least = math.inf if dashes else letter_height(ink) / 2  # letters of small print are as low as dots of a larger one
     same = (np.abs(np.diff(pitches)) <= 1) & (pitches[1:] <= DOT) & (ys[2:] == ys[:-2])

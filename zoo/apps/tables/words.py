@@ -194,10 +194,11 @@ def _in_reading_order(line: Sequence[Word]) -> list[Word]:
     ways = [_is_right_to_left(word.text) for word in line]
     if ways.count(True) <= ways.count(False):
         return line
-    parts = [
-        [word for word, _ in of] for _, of in groupby(zip(line, ways, strict=True), key=lambda pair: pair[1] is True)
-    ]
-    return [word for part in reversed(parts) for word in (reversed(part) if _is_right_to_left(part[0].text) else part)]
+    ordered: list[Word] = []
+    for is_turned, of in groupby(reversed(line), key=lambda word: _is_right_to_left(word.text) is True):
+        part = list(of)
+        ordered += part if is_turned else reversed(part)
+    return ordered
 
 
 def _is_right_to_left(text: str) -> bool | None:
