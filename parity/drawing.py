@@ -104,7 +104,7 @@ def roles(
     loud = None if massive is None else _narrowing(bodies[0].layers[massive])
     found: dict[str, Role] = {}
     every = list(_arrays(model, model, "", ""))
-    origins = w.reader.reads.parts_of(array for *_, array in every)
+    origins = w.reader.reads.parts_of((path, array) for *_, path, array in every)
     for (module, attribute, path, array), parts in zip(every, origins, strict=True):
         for i, part in enumerate(parts):
             shape = source.shapes[part.name]

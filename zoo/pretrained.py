@@ -29,7 +29,6 @@ from .weights import (
     RenamedSource,
     Report,
     Source,
-    TensorPart,
     Weights,
 )
 
@@ -72,7 +71,6 @@ class Pretrained(Trainable):
     runner: Runner = Runner()  # runs `forward` on checked inputs
     graphs: bool = True  # False: tasks do not launch it with CUDA graphs
     report: Report
-    _parts: dict[str, list[TensorPart]]  # path of a parameter -> the checkpoint's tensors in it
     _copies: dict[str, list[str]]  # name of a tensor -> other names in the checkpoint with the same content
 
     def __init__(self, w: Weights, cfg: Any):
@@ -158,8 +156,8 @@ class Pretrained(Trainable):
         with ops.memory_budget(sum(path.stat().st_size for path in source.files)):
             model = cls(Weights(reader), config)
         model.report = reader.report()
-        paths, arrays = zip(*leaves(model), strict=True)
-        model._parts = dict(zip(paths, reader.reads.parts_of(arrays), strict=True))
+        parameters = list(leaves(model))
+        model._parts = dict(zip((path for path, _ in parameters), reader.reads.parts_of(parameters), strict=True))
         model._copies = named.copies
         if trainable:
             make_trainable(model)

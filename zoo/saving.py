@@ -109,8 +109,8 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
     """Every tensor of the model, by its name in the checkpoint."""
     out: dict[str, _Unsaved] = {}
     owners: dict[str, Any] = {}
-    for path, array in leaves(model):
-        for part, rows in rows_of(array, model._parts[path]):
+    for path, array, parts in model.leaves_with_parts():
+        for part, rows in rows_of(array, parts):
             if part.name in owners:
                 if owners[part.name] is not array:
                     raise ZooError(

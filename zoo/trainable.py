@@ -12,6 +12,7 @@ from typing import Any
 from .errors import CheckpointError, UnsupportedError, nearest
 from .nn import BatchNorm, CacheLast, Conv2d, ConvTranspose2d, Dropout, Module, leaves, modules
 from .warning import warn
+from .weights.reader import TensorPart, computed_array
 
 # Fields of configs that drop whole layers at random, which zoo does not do.
 LAYER_DROP = ("encoder_layerdrop", "decoder_layerdrop")
@@ -23,7 +24,7 @@ class Trainable(Module):
     is_trainable = False
     is_training = False
     config: Any
-    _parts: dict[str, Any]
+    _parts: dict[str, list[TensorPart]]  # path of a parameter -> the checkpoint's tensors in it
     _buffers: frozenset[int]  # ids of the arrays that no gradient changes
 
     def parameters(self) -> Iterator[Any]:
@@ -71,13 +72,23 @@ class Trainable(Module):
         """Dropout and learning batch norms off, as they are after loading -> the model."""
         return self.train(False)
 
+    def leaves_with_parts(self) -> Iterator[tuple[str, Any, list[TensorPart]]]:
+        """Yield (path, array or QuantTensor, the checkpoint's tensors in it) of every parameter, as `leaves` does.
+
+        UnsupportedError: an array was added to the model since it was read.
+        """
+        for path, array in leaves(self):
+            if path not in self._parts:
+                raise computed_array(path, array)
+            yield path, array, self._parts[path]
+
     def _named(self) -> Iterator[tuple[str, Any]]:
         self._expect_trainable()
         seen: set[int] = set()
-        for path, tensor in leaves(self):
+        for _, tensor, parts in self.leaves_with_parts():
             if id(tensor) not in seen:
                 seen.add(id(tensor))
-                yield self._parts[path][0].name, tensor
+                yield parts[0].name, tensor
 
     def _expect_trainable(self) -> None:
         if not self.is_trainable:

@@ -11,7 +11,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import zoo
-from zoo.errors import CheckpointError, MissingWeightError, UnusedWeightError, WeightShapeError
+from zoo import ops
+from zoo.errors import CheckpointError, MissingWeightError, UnsupportedError, UnusedWeightError, WeightShapeError
 from zoo.loading import load_model
 from zoo.models.bert import BertConfig, BertForMaskedLM, BertModel
 from zoo.models.roberta import RobertaConfig, RobertaForMaskedLM, RobertaForSequenceClassification
@@ -275,3 +276,56 @@ def test_many_may_save_into_one_folder_at_once(masked_lm, tmp_path):
         list(pool.map(lambda _: zoo.save(model, tmp_path / "shared"), range(8)))
     assert load_file(tmp_path / "shared" / "model.safetensors").keys() == tensors.keys()
     assert sorted(p.name for p in (tmp_path / "shared").iterdir()) == ["config.json", "model.safetensors"]
+
+
+class _Computes(BertModel):
+    """A model class whose author has an array as an attribute."""
+
+    def __init__(self, w, cfg, pooler=None):
+        super().__init__(w, cfg, pooler)
+        self.add(w)
+
+
+def _with(name, value):
+    """A class that sets an attribute of its first layer to value(model, w)."""
+
+    def add(self, w):
+        setattr(self.layers[0], name, value(self, w))
+
+    return type("Computes", (_Computes,), {"add": add})
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "shape"),
+    [
+        (lambda self, w: ops.zeros((3, 4), self.embeddings.word), "layers.0.table", r"\(3, 4\)"),
+        (lambda self, w: self.embeddings.word[:7], "layers.0.table", r"\(7, 16\)"),
+        (lambda self, w: [ops.zeros((5,), self.embeddings.word)], "layers.0.table.0", r"\(5,\)"),
+        (lambda self, w: np.float32(2.0), "layers.0.table", r"\(\)"),
+    ],
+)
+@pytest.mark.parametrize("trainable", [False, True])
+def test_a_computed_array_is_named(value, path, shape, trainable):
+    if trainable:
+        pytest.importorskip("torch", reason="trains on torch")
+    options = {"device": "torch:cpu", "trainable": True} if trainable else {}
+    with pytest.raises(UnsupportedError, match=rf"attribute {path} is an array of shape {shape}.* layers\.0\._table,"):
+        _with("table", value).from_config(BertConfig.from_dict(SMALL), **options)
+    _with("_table", value).from_config(BertConfig.from_dict(SMALL), **options)
+
+
+@pytest.mark.parametrize(("name", "in_dict"), [("table", True), ("_table", False)])
+def test_a_tensor_that_would_be_saved_nowhere_is_named(name, in_dict):
+    def value(self, w):
+        array = w.get("new.weight", (3,))
+        return {"new": array} if in_dict else array
+
+    with pytest.raises(UnsupportedError, match=r"has read 'new\.weight' and would be saved without"):
+        _with(name, value).from_config(BertConfig.from_dict(SMALL))
+
+
+def test_an_array_added_later_is_named(masked_lm, tmp_path):
+    model, _ = masked_lm
+    model.base_model.table = np.ones((2, 2), np.float32)
+    with pytest.raises(UnsupportedError, match=r"attribute base_model\.table is an array .* base_model\._table,"):
+        zoo.save(model, tmp_path / "again")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import CheckpointError, MissingWeightError, WeightShapeError, nearest
+from ..errors import CheckpointError, MissingWeightError, UnsupportedError, WeightShapeError, nearest
 from ..quant import QUANT_TYPES, QuantRows
 from ..typing import Array, RawTensor
 from .mapped import release
@@ -45,10 +45,38 @@ class Reads:
     parts: dict[tuple[str, ...], list[TensorPart]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
 
-    def parts_of(self, arrays: Iterable[Any]) -> list[list[TensorPart]]:
-        """The tensors that the rows of each array or quantised matrix came from."""
+    def parts_of(self, leaves: Iterable[tuple[str, Any]]) -> list[list[TensorPart]]:
+        """The tensors that the rows of each array or quantised matrix came from; leaves: all (path, array) of a model.
+
+        UnsupportedError: an array was not read, but computed, or was read and is not among them.
+        """
         origins = {id(one): origins for origins, one in self.arrays.items()}  # they are alive, so ids are unique
-        return [self.parts[origins[id(array)]] for array in arrays]
+        lost, found = dict(origins), []
+        for path, array in leaves:
+            if id(array) not in origins:
+                raise computed_array(path, array)
+            found.append(self.parts[origins[id(array)]])
+            lost.pop(id(array), None)
+        if lost:
+            names = " and ".join(map(repr, next(iter(lost.values()))))
+            raise UnsupportedError(
+                f"the model has read {names} and would be saved without: expected it as an attribute without an "
+                "underscore of a Module, or in a list or tuple there"
+            )
+        return found
+
+
+def computed_array(path: str, array: Any) -> UnsupportedError:
+    """The error for an attribute that a model would be saved with, and that no tensor of the checkpoint is."""
+    parts = path.split(".")
+    while parts[-1].isdecimal():  # an item of a list
+        parts.pop()
+    own = ".".join([*parts[:-1], f"_{parts[-1]}"])
+    return UnsupportedError(
+        f"the model's attribute {path} is an array of shape {tuple(array.shape)} that was not read from the "
+        f"checkpoint: call what is computed {own}, so that it is neither counted nor saved, and read weights by w.get "
+        "or w.linear"
+    )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import numpy as np
 
 from ...errors import UnsupportedError, ZooError, nearest
 from ...files.atomic_write import atomic_write
-from ...nn import leaves
 from ...optional import optional
 from ...quant import QUANT_TYPES, QuantRows, QuantTensor
 from ...weights.gguf.names import NAMES, Names
@@ -177,8 +176,8 @@ def _tensors(task: TextTask, names: Names) -> Iterator[Tensor]:
     model, cfg = task.model, task.config
     layout, legacy = model.name_map, {old: new for new, old in model.report.renamed.items()}
     done: set[str] = set()
-    for path, array in leaves(model):
-        for part, rows in rows_of(array, model._parts[path]):
+    for _, array, parts in model.leaves_with_parts():
+        for part, rows in rows_of(array, parts):
             name = legacy.get(part.name, part.name)
             if name.partition(".")[0] in layout.base:
                 name = f"{layout.prefix}.{name}"
