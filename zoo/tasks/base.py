@@ -19,7 +19,7 @@ from ..errors import CheckpointError, InputError, TokenizerError, ZooError, list
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..runner import runner_for
-from ..text.given import check_text, kind_of
+from ..text.given import check_text, given_items
 from ..typing import Array
 from ..warning import warn
 from .collect_errors import collect_errors
@@ -322,14 +322,12 @@ def as_texts(value: Any, name: str, least: int = 1) -> tuple[list[str], bool]:
 
 
 def as_iterable(value: Any, name: str) -> Iterable[Any]:
-    """A list, tuple, array, generator, ... that a user passed as the argument `name`."""
-    if isinstance(value, bytes | bytearray | dict) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
-        raise InputError(f"{name} is {kind_of(value)}, expected a text or a list of texts")
-    return [value] if isinstance(value, str) else value
+    """A list, tuple, array, column, generator, ... that a user passed as the argument `name`."""
+    return [value] if isinstance(value, str) else given_items(value, name)
 
 
 def as_list(value: Any, name: str, least: int = 1) -> list[Any]:
-    """The items, at least 1 or `least`, of a list, tuple, array, generator, ..."""
+    """The items, at least 1 or `least`, of a list, tuple, array, column, generator, ..."""
     items = list(as_iterable(value, name))
     if len(items) < least:
         raise InputError(f"{name} is empty, expected at least one text")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BatchError, ZooError
+from ..text.given import is_column
 
 CHUNK = 32  # inputs that are computed again, at most, for each bad one
 
@@ -33,8 +34,8 @@ def collect_errors(call: Callable[..., Any], names: Sequence[str]) -> Callable[.
             return call(*args, **options)  # raises the interpreter's own message
         lists: dict[str, Any] = {}
         for name in names:
-            value = bound.arguments.get(name)
-            if isinstance(value, Iterator) and not hasattr(value, "read"):
+            value: Any = bound.arguments.get(name)
+            if is_column(value) or (isinstance(value, Iterator) and not hasattr(value, "read")):
                 value = bound.arguments[name] = list(value)  # it may be read twice
             if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 4):
                 lists[name] = value

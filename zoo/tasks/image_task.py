@@ -18,6 +18,7 @@ from ..images import MAX_PIXELS, ImageBatch, ImageProcessor
 from ..nn import an_array
 from ..pretrained import Pretrained
 from ..registry import family_of
+from ..text.given import given_items, is_table, plain_item
 from ..typing import Array
 from .base import Progress, Task
 
@@ -138,14 +139,12 @@ def naming(index: int, count: int, name: str = "images") -> Iterator[None]:
 def as_images(value: Any, name: str) -> tuple[list[Any], bool]:
     """The images that a user passed as the argument `name`, and True if it was one alone."""
     alone = (str, os.PathLike, bytes, bytearray, memoryview)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.dtype.kind not in "UTO" and not value.dtype.names:  # paths or images
         items, single = ([value], True) if value.ndim != 4 else (list(value), False)
-    elif isinstance(value, alone) or hasattr(value, "read") or not isinstance(value, Iterable):
+    elif isinstance(value, alone) or hasattr(value, "read") or not (isinstance(value, Iterable) or is_table(value)):
         items, single = [value], True
-    elif isinstance(value, dict):
-        raise InputError(f"{name} is of type dict, expected an image or a list of images")
     else:
-        items, single = list(value), False
+        items, single = [plain_item(item) for item in given_items(value, name, "an image or a list of images")], False
     if not items:
         raise InputError(f"{name} is empty, expected at least one image")
     for i, item in enumerate(items):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import tokenizers
 
 Truncation = bool | Literal["only_first", "only_second", "longest_first"]
-Texts = str | Sequence[str]
+Texts = str | Iterable[str]
 
 BACKENDS_KEPT = 32
 
