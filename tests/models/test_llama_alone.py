@@ -176,9 +176,11 @@ def test_ids_out_of_range(model):
 
 def test_several_rows_without_a_padding_token():
     model = LlamaForSequenceClassification.from_config(config())
-    assert model(np.array([[3, 4, 5]])).shape == (1, 2)
-    with pytest.raises(InputError, match="pad_token_id"):
-        model(np.array([[3, 4], [5, 6]]))
+    rows = [[3, 4, 5], [6, 7, 8], [9, 9]]
+    alone = np.concatenate([model(np.array([row])) for row in rows])
+    np.testing.assert_allclose(model(np.array(rows[:2])), alone[:2], rtol=1e-4, atol=1e-6)
+    padded, mask = np.array([*rows[:2], [9, 9, 0]]), np.array([[1, 1, 1], [1, 1, 1], [1, 1, 0]])
+    np.testing.assert_allclose(model(padded, mask), alone, rtol=1e-4, atol=1e-6)
 
 
 def test_a_row_of_padding_alone_is_finite(model):

@@ -11,7 +11,6 @@ import numpy as np
 
 from .. import ops
 from ..cache import KVCache
-from ..errors import InputError
 from ..typing import Array
 from . import TextInputs, TextModel
 
@@ -81,18 +80,15 @@ class CausalLM(TextModel):
         return logits
 
 
-def ends_of_rows(x: Array, ids: Array, padding: int | None) -> Array:
-    """The state of each row's last token that is not `padding`: x (B, T, D), ids (B, T) -> (B, D).
+def ends_of_rows(x: Array, t: TextInputs, padding: int | None) -> Array:
+    """The state of each row's last token that is not `padding`: x (B, T, D) -> (B, D).
 
-    InputError for several rows without a padding token.
+    Without a padding token the mask says where several rows end, which transformers refuses.
     """
     B, T, D = x.shape
-    if padding is None:
-        if B > 1:
-            raise InputError(
-                f"a batch of {B}, and the config has no pad_token_id to tell where rows end: pass one at a time"
-            )
+    is_token = t.context.mask if padding is None else t.ids != padding
+    if is_token is None or (padding is None and B == 1):
         return x[:, -1]
-    seen = ops.cumsum(ids != padding, 1)
+    seen = ops.cumsum(is_token, 1)
     last = ops.cumsum(seen < seen[:, -1:], 1)[:, -1]
     return ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "positions")

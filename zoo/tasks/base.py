@@ -221,7 +221,7 @@ class TextTask(Task):
                     cut += sum(bool(encodings.rows[i].overflowing) for i in np.flatnonzero(lengths == limit))
                 begins = np.append(True, sample[1:] != sample[:-1])
                 found: list[Any] = [None] * len(lengths)
-                cuts = list(batches(lengths, self.batch_tokens))
+                cuts = list(batches(lengths, self.batch_tokens, self.tokenizer.pad_token_id is not None))
                 padded = (self.tokenizer.pad(encodings, index, padding_side="right") for index in cuts)
                 for index, items in zip(cuts, each(compute, padded), strict=True):
                     if len(items) != len(index):  # of an export whose graph is not the model's
@@ -281,12 +281,18 @@ def most_characters(tokens: int) -> int:
     return max(FEWEST, OF_A_TOKEN * tokens)
 
 
-def batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:
+def batches(lengths: np.ndarray, budget: int, pads: bool = True) -> Iterator[np.ndarray]:
     """Rows (R,) by length, the longest first, cut so that no batch has more than `budget` tokens with its padding.
 
     Few rows are cut where padding and the cost of a batch are the least together.
+    pads: False for a tokenizer that has no padding token: a batch is then of rows of one length.
     """
     order = np.argsort(-lengths, kind="stable")
+    if not pads:
+        for rows in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):
+            most = max(1, budget // max(1, int(lengths[rows].max(initial=0))))
+            yield from np.split(rows, range(most, len(rows), most))
+        return
     if len(order) <= FEW:
         yield from np.split(order, _cuts(np.maximum(lengths[order], 1), budget))
         return

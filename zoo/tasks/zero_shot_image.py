@@ -61,7 +61,7 @@ class DualTask(ImageTask):
         found, at = np.empty(0), 0
         for block in text_blocks(texts):
             rows = self.tokenizer.encode_batch(block, max_length=model.max_positions)
-            for index in batches(rows.lengths, BATCH_TOKENS):
+            for index in batches(rows.lengths, BATCH_TOKENS, self.tokenizer.pad_token_id is not None):
                 batch = self.tokenizer.pad(rows, index, padding=model.max_positions if model.pads_texts else True)
                 mask = None if model.pads_texts or batch.attention_mask.all() else batch.attention_mask
                 vectors = floats(self.runner.run(self.pair.text_embeds, model.tokens(batch.input_ids, mask)))

@@ -241,7 +241,7 @@ class TextWorker(Worker):
         ended: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
         told = time.monotonic()
         try:
-            for index in batches(lengths, self.task.batch_tokens):
+            for index in batches(lengths, self.task.batch_tokens, self.task.tokenizer.pad_token_id is not None):
                 padded = self.task.tokenizer.pad(every, index, padding_side="right")
                 with self.turn:
                     items = some[0].of.compute(padded)

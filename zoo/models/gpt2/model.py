@@ -136,7 +136,7 @@ class GPT2ForSequenceClassification(GPT2Head):
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, C)."""
-        return self.score(ends_of_rows(self.base_model.encode(t), t.ids, self.config.pad_token_id))
+        return self.score(ends_of_rows(self.base_model.encode(t), t, self.config.pad_token_id))
 
 
 class GPT2ForTokenClassification(GPT2Head):

@@ -203,7 +203,7 @@ class LlamaForSequenceClassification(LlamaHead):
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, C)."""
-        return self.score(ends_of_rows(self.base_model.encode(t), t.ids, self.config.pad_token_id))
+        return self.score(ends_of_rows(self.base_model.encode(t), t, self.config.pad_token_id))
 
 
 class LlamaForTokenClassification(LlamaHead):

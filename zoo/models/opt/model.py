@@ -157,7 +157,7 @@ class OPTForSequenceClassification(OPTHead):
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, C)."""
-        return self.score(ends_of_rows(self.base_model.encode(t), t.ids, self.config.pad_token_id))
+        return self.score(ends_of_rows(self.base_model.encode(t), t, self.config.pad_token_id))
 
 
 class OPTForQuestionAnswering(OPTHead):
