@@ -166,10 +166,11 @@ def test_other_formats_hold_all_tables_in_one_file(stub: Stub, capsys: pytest.Ca
 
 def test_a_workbook_has_a_sheet_for_each(stub: Stub) -> None:
     openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, which writes workbooks")
-    assert run("page.png", "--words", "words.json", "-o", "out.xlsx") == 0
-    book = openpyxl.load_workbook("out.xlsx")
-    assert [[cell.value for cell in row] for row in book.worksheets[0].rows] == [["a", "b"], ["=1+1", "2,5"]]
-    assert len(book.worksheets) == 2
+    for options, number in (([], 2.5), (["--as-text"], "2,5")):
+        assert run("page.png", "--words", "words.json", "-o", "out.xlsx", *options) == 0
+        book = openpyxl.load_workbook("out.xlsx")
+        assert [[cell.value for cell in row] for row in book.worksheets[0].rows] == [["a", "b"], ["=1+1", number]]
+        assert len(book.worksheets) == 2
 
 
 def test_a_workbook_without_its_package(

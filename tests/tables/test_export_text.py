@@ -49,7 +49,11 @@ def test_csv_flattens_the_header_if_asked():
         table.to_csv(header="fla")
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+a", "-1+1", "@SUM(A1)", "  =1", "-", "＝1", "+49 40 1234", "-3.5x"])
+# What some programs take for a formula, too: a minus sign, a percent sign and a stroke.
+MORE = ["−2+3", "−cmd|' /C calc'!A0", "%0A=1+1", "|cmd' /C calc'!A0", "% -cmd|' /C calc'!A0", "％=1"]
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+a", "-1+1", "@SUM(A1)", "  =1", "-a", "＝1", "+49 40 1234", "-3.5x", *MORE])
 def test_safe_csv_has_no_formulas(text):
     assert parsed_csv(make([[text]]).to_csv(safe=True)) == [["'" + text]]
     assert parsed_csv(make([[text]]).to_csv()) == [[text]]
@@ -78,7 +82,24 @@ def test_safe_csv_where_programs_part_fields(end):
     assert "'-3.5" not in make([[f"1{end}-3.5{end}x"]]).to_csv(safe=True)
 
 
-@pytest.mark.parametrize("text", ["-3.5", "+10 %", "-1,234.5", "+.5", "-1e-5", "a=b", "", " ", "'=", "3 - 4"])
+# Numbers with their signs and marks, dashes that stand for none, headings.
+PLAIN = [
+    "−3.2%",
+    "-8.7 %",
+    "-$1,204.50",
+    "-3 €",
+    "-1 234 567,8",
+    "+0.45**",
+    "-",
+    "--",
+    "+/-",
+    "−",
+    "%",
+    "% of total (n)",
+]
+
+
+@pytest.mark.parametrize("text", ["-3.5", "+10 %", "-1,234.5", "+.5", "-1e-5", "a=b", "", " ", "'=", "3 - 4", *PLAIN])
 def test_safe_csv_leaves_the_rest(text):
     assert parsed_csv(make([[text]]).to_csv(safe=True)) == [[text]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import re
 import zipfile
@@ -45,9 +46,10 @@ def test_texts_and_merged_cells_are_those_of_the_table(table):
         assert shown(sheet.cell(cell.row + 1, cell.column + 1).value) == cell.text
 
 
-@pytest.mark.parametrize("text", ["=1+1", "#N/A", "TRUE", "2026-01-01", "007", "1e5", "+5", "  =x", "3.0"])
-def test_a_text_stays_a_text(text, tmp_path):
-    found = written(make([[text]]), tmp_path / "a.xlsx")["A1"]
+@pytest.mark.parametrize("types", [True, False])
+@pytest.mark.parametrize("text", ["=1+1", "#N/A", "TRUE", "2026-13-01", "007", "1e5", "  =x", "1.204", "3 - 4"])
+def test_a_text_stays_a_text(text, types, tmp_path):
+    found = written(make([[text]]), tmp_path / "a.xlsx", types=types)["A1"]
     assert (found.value, found.data_type) == (text, "s")
     with zipfile.ZipFile(tmp_path / "a.xlsx") as file:
         assert b"<f>" not in file.read("xl/worksheets/sheet1.xml")
@@ -59,11 +61,17 @@ def test_a_text_stays_a_text(text, tmp_path):
         ("12", 12, "0"),
         ("-3.50", -3.5, "0.00"),
         ("0.716", 0.716, "0.000"),
-        ("+7", 7, "0"),
+        ("+7", 7, "+0;-0"),
+        ("+12.4%", 0.124, "+0.0%;-0.0%"),
+        ("-3.2%", -0.032, "0.0%"),
+        ("\u22128.7 %", -0.087, "0.0%"),
+        ("$ 5.00", 5, '"$"0.00'),
+        ("-1,204 EUR", -1204, '#,##0" EUR"'),
+        ("CHF 12", 12, '"CHF "0'),
         ("007", "007", "General"),
         ("1,234", 1234, "#,##0"),
         ("1,234.50", 1234.5, "#,##0.00"),
-        ("(12.5 %)", -0.125, "0.0%"),
+        ("(12.5 %)", -0.125, "0.0%;(0.0%)"),
         ("2024-03-31", datetime.datetime(2024, 3, 31), "yyyy-mm-dd"),
         ("1899-12-31", "1899-12-31", "General"),
         ("1234567890123456", "1234567890123456", "General"),
@@ -72,9 +80,29 @@ def test_a_text_stays_a_text(text, tmp_path):
         ("5 %", 0.05, "0%"),
     ],
 )
-def test_types_if_asked(text, value, shape, tmp_path):
-    found = written(make([[text]]), tmp_path / "a.xlsx", types=True)["A1"]
+def test_what_is_sure_to_be_a_number_is_one(text, value, shape, tmp_path):
+    found = written(make([[text]]), tmp_path / "a.xlsx")["A1"]
     assert (found.value, found.number_format) == (value, shape)
+    found = written(make([[text]]), tmp_path / "a.xlsx", types=False)["A1"]
+    assert (found.value, found.number_format, found.data_type) == (text, "General", "s")
+
+
+def test_a_column_of_numbers_has_a_sum(tmp_path):
+    """What a reader is unsure of, and the header, are no numbers."""
+    rows = [["Item", "2024", "Share"], ["Ink", "900", "-3.2%"], ["Paper", "1,100", "+0.5%"], ["Pens", "35O", "n/a"]]
+    table = make(rows, header_rows=1)
+    table = dataclasses.replace(table, cells=tuple(dataclasses.replace(c, confidence=0.99) for c in table.cells))
+    sheet = written(table, tmp_path / "a.xlsx")
+    columns = [[cell.value for cell in column] for column in sheet.iter_cols()]
+    assert columns == [["Item", "Ink", "Paper", "Pens"], ["2024", 900, 1100, "35O"], ["Share", -0.032, 0.005, "n/a"]]
+
+
+def test_the_header_is_bold_and_columns_are_as_wide_as_their_texts(tmp_path):
+    sheet = written(make([["a", "b"], ["x" * 40, "y" * 500]], header_rows=1), tmp_path / "a.xlsx")
+    assert [[cell.font.bold for cell in row] for row in sheet.iter_rows()] == [[True, True], [False, False]]
+    wide, widest = (sheet.column_dimensions[letter].width for letter in "AB")
+    assert 40 <= wide <= 45
+    assert wide < widest < 100
 
 
 def test_a_text_with_lines_is_wrapped(tmp_path):

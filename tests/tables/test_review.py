@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import hashlib
 import io
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -16,13 +17,16 @@ import numpy as np
 import pytest
 
 from tests.small_pdf import pdf, text
+from tests.tables.random_tables import make
 from tests.tables.stub_config import StubConfig
 from tests.web.browser import chromium
+from zoo.apps.batch.formulas import harmless
 from zoo.apps.cli import main
 from zoo.apps.documents import Page
 from zoo.apps.tables import Cell, Table
 from zoo.apps.tables.batch import ExtractorConfig, PageTables, Worker, extract_pages
 from zoo.apps.tables.review import ReviewWriter
+from zoo.apps.tables.values import Number, column_values, number_format, parse_number
 from zoo.errors import TableError
 
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
@@ -255,3 +259,73 @@ def test_nothing_doubtful_only_if_nothing_is(tmp_path: Path, browser: Any) -> No
         out = ReviewWriter(tmp_path / "review.html", StubConfig(detection=None))
         out.add(PageTables("a.png", "0", 1, 1, (table,)), Page("a.png", 1, 1, np.full((90, 90, 3), 255, np.uint8)))
         assert opened(browser, out.close()[0]).inner_text("#doubtful") == said
+
+
+def test_it_writes_csv_and_numbers_as_the_command_does(tmp_path: Path, browser: Any) -> None:
+    """One rule for formulas, one for numbers: in the page's own script, too, which reads what was edited."""
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl (the extra tables) reads XLSX")
+    rows = [["Item", "Sum", "Share"], ["=1+1", "900", "-3.2%"], ["\u2212a", "1,100", "+0.5%"], ["-", "x", "% of total"]]
+    table = make(rows, header_rows=1)
+    out = ReviewWriter(tmp_path / "review.html", StubConfig(detection=None), safe=True)
+    out.add(PageTables("a.png", "0", 1, 1, (table,)), Page("a.png", 1, 1, np.full((90, 90, 3), 255, np.uint8)))
+    page = opened(browser, out.close()[0])
+    with page.expect_download() as download:
+        page.click("#csv")
+    assert Path(download.value.path()).read_bytes().decode() == table.to_csv(safe=True)
+    page.locator("#cells td", has_text="x").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("$ 1,250.50")
+    page.keyboard.press("Enter")
+    with page.expect_download() as download:
+        page.click("#xlsx")
+    download.value.save_as(tmp_path / "page.xlsx")
+    table.to_xlsx(tmp_path / "python.xlsx")
+    sheet, other = (openpyxl.load_workbook(tmp_path / f"{name}.xlsx").worksheets[0] for name in ("page", "python"))
+    for row, same in zip(sheet.iter_rows(), other.iter_rows(), strict=True):
+        for one, two in zip(row, same, strict=True):
+            if one.coordinate == "B4":
+                assert (one.value, one.number_format) == (1250.5, '"$"#,##0.00')
+            else:
+                assert (one.value, one.data_type, one.number_format) == (two.value, two.data_type, two.number_format)
+            assert bool(one.font.bold) == bool(two.font.bold) == (one.row == 1)
+    assert sheet.column_dimensions["C"].width == other.column_dimensions["C"].width
+    texts = [*HARD, *("".join(some) for some in itertools.product("-1.,% ", repeat=4))]
+    assert page.evaluate("texts => texts.map(harmless)", texts) == [harmless(text) for text in texts]
+    for mark in (".", ","):
+        found = page.evaluate("([texts, mark]) => texts.map((text) => numberOf(text, mark))", [texts, mark])
+        numbers = [parse_number(text, mark) for text in texts]
+        assert found == [n and [n.value, number_format(n, text)] for n, text in zip(numbers, texts, strict=True)]
+    # Where nothing says which mark is which.
+    for one, value in {"1.204": None, "1,204": 1204, "1,5": 1.5, "1.50": 1.5, "900": 900, "0.716": 0.716}.items():
+        assert (page.evaluate("text => numberOf(text, '')", one) or [None])[0] == value
+        (number,) = column_values([one], "")
+        assert value == (number.value if isinstance(number, Number) else None)
+    assert page.problems == []
+
+
+HARD = [
+    "\u2212cmd|' /C calc'!A0",
+    "%0A=1",
+    "|x",
+    "a;=b",
+    "\u200b=1",
+    "\uff1d1",
+    "\u207aa",
+    "\n=1",
+    "-1e-5",
+    "+49 40 1234",
+]
+HARD += [
+    "1,204.5",
+    "(3.1 %)",
+    "$ 5",
+    "-$5",
+    "EUR 5.00",
+    "5 \u20ac",
+    "+7",
+    "007",
+    "1'234",
+    "(-5)",
+    "--5",
+    "1234567890123456",
+]

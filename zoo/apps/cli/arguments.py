@@ -205,7 +205,7 @@ def _table(add: Add) -> None:
     flat = "one header row, with names such as 'Revenue / 2023'; row headings become part of row names"
     add("--flat", action="store_true", help=flat)
     add("--raw", action="store_true", help="for .csv: no apostrophe before texts that spreadsheets run as formulas")
-    add("--types", action="store_true", help="for .xlsx: write unambiguous numbers, percentages and dates as such")
+    add("--as-text", action="store_true", help="for .xlsx: write numbers, percentages and dates as texts, as read")
     add("--words", metavar="FILE", help="a JSON file with the words of a page")
     add("--review", metavar="FILE", help="an HTML page for checking and editing the tables")
     add("--overlay", metavar="FILE", help="a PNG file for the page with its cells drawn on it")

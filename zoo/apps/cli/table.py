@@ -258,7 +258,11 @@ def _output(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[
     review = [] if args.review is None else [ReviewWriter(Path(args.review), config, safe=not args.raw)]
     if args.output is None:
         return review
-    suffix, path, options = output_suffix(args.output), Path(args.output), {"safe": not args.raw, "types": args.types}
+    suffix, path, options = (
+        output_suffix(args.output),
+        Path(args.output),
+        {"safe": not args.raw, "types": not args.as_text},
+    )
     if suffix == "/":
         names = {one.path: one.name for one in inputs}
         folder = FolderWriter(path, names, output_formats(args), options)

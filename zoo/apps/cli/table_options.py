@@ -33,8 +33,8 @@ def check_options(args: argparse.Namespace) -> None:
         return _check_ray(args, suffix)
     if args.raw and args.review is None and suffix != ".csv" and not (suffix == "/" and ".csv" in output_formats(args)):
         raise UsageError("--raw is for CSV: in the other formats no text can run as a formula")
-    if args.types and ".xlsx" not in (suffix, *(output_formats(args) if suffix == "/" else ())):
-        raise UsageError("--types is for XLSX: the other formats keep every cell as text")
+    if args.as_text and ".xlsx" not in (suffix, *(output_formats(args) if suffix == "/" else ())):
+        raise UsageError("--as-text is for XLSX: the other formats keep every cell as text anyway")
     if args.format is not None and suffix != "/":
         raise UsageError("--format is for -o FOLDER: the format of a file is that of its suffix")
     if args.resume and suffix not in ("/", ".jsonl"):
@@ -67,9 +67,11 @@ def _check_ray(args: argparse.Namespace, suffix: str) -> None:
     """Refuse options that --engine ray does not have: it only writes rows of tables."""
     if suffix not in ("/", ".parquet"):
         raise UsageError("--engine ray writes Parquet: -o FOLDER, or -o FILE.parquet")
-    for name in ("words", "overlay", "review", "format", "json", "raw", "types", "join", "flat"):
+    for name in ("words", "overlay", "review", "format", "json", "raw", "as_text", "join", "flat"):
         if getattr(args, name):
-            raise UsageError(f"--engine ray writes rows of tables to Parquet alone: leave out --{name}")
+            raise UsageError(
+                f"--engine ray writes rows of tables to Parquet alone: leave out --{name.replace('_', '-')}"
+            )
     if "-" in args.documents:
         raise UsageError("--engine ray reads files: '-' needs --engine local")
 

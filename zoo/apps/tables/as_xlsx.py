@@ -14,7 +14,7 @@ from ...errors import InputError, TableError
 from ...optional import optional
 from .export import write
 from .grid import Cell, Grid
-from .values import Number, Value, table_values
+from .values import Number, Value, number_format, table_values
 
 if TYPE_CHECKING:
     from openpyxl.worksheet.worksheet import Worksheet
@@ -27,6 +27,8 @@ MAX_NAME = 31  # UTF-16 units in the name of a sheet
 # ECMA-376 part 1, 22.9.2.19: _xHHHH_ encodes a character that XML or its readers would not keep, and an underscore that
 # would begin such a code by chance.
 ESCAPED = re.compile("[\\x00-\\x08\\x0b-\\x1f\\ufffe\\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+MIN_WIDTH, MAX_WIDTH = 6, 60  # characters of a column: a longer text goes on beyond it
+DAY_ZERO = datetime.date(1899, 12, 30)  # what spreadsheets count days from
 FIRST_DATE = datetime.date(1900, 3, 1)  # before it, spreadsheets count 29 February 1900, which never was
 
 
@@ -35,14 +37,16 @@ def save_xlsx(
     path: str | os.PathLike[str],
     names: Sequence[str] | None = None,
     *,
-    types: bool = False,
+    types: bool = True,
     cut: bool = False,
 ) -> None:
     """Write tables to a workbook, each to a sheet of its own; a spanning cell becomes a merged one.
 
+    The header is bold, and a column as wide as its texts.
     names: of the sheets; by default Table 1, Table 2 and so on.
-    types: texts that are unambiguous numbers, percentages or dates (see `zoo.apps.tables.values`) become values, shown
-    with as many decimals.  By default every cell is a text; a text that begins with = is never a formula.
+    types: texts that are sure to be numbers, percentages or dates (see `zoo.apps.tables.values`) become values, shown
+    with the same decimals, signs and currencies; with False every cell is a text as it was read.  A text that begins
+    with = is never a formula.
     cut: shorten texts beyond the 32,767 characters of a cell, which are refused otherwise.
 
     TableError, before anything is written, if a workbook cannot hold the tables, or cannot be written.
@@ -81,13 +85,20 @@ def _sheet_names(count: int, names: Sequence[str] | None) -> list[str]:
 
 
 def _fill(sheet: Worksheet, table: Grid, types: bool, cut: bool) -> None:
+    from openpyxl.utils import get_column_letter
+
     rows, columns = table.shape
     if rows > MAX_ROWS or columns > MAX_COLUMNS:
         raise TableError(f"the table has {rows:,} x {columns:,} positions, a sheet {MAX_ROWS:,} x {MAX_COLUMNS:,}")
     values = table_values(table) if types else [[None] * columns] * rows
+    widths = [MIN_WIDTH] * columns
     for cell in table.cells:
         if cell.text:
             _write(sheet.cell(cell.row + 1, cell.column + 1), cell, values[cell.row][cell.column], cut)
+            if cell.column_span == 1:
+                widths[cell.column] = max(widths[cell.column], *map(len, cell.text.split("\n")))
+    for column, width in enumerate(widths, 1):
+        sheet.column_dimensions[get_column_letter(column)].width = min(width, MAX_WIDTH) + 2
     for cell in table.cells:
         if cell.row_span > 1 or cell.column_span > 1:
             last_row, last_column = cell.row + cell.row_span, cell.column + cell.column_span
@@ -95,12 +106,12 @@ def _fill(sheet: Worksheet, table: Grid, types: bool, cut: bool) -> None:
 
 
 def _write(target: Any, cell: Cell, value: Value | None, cut: bool) -> None:
-    from openpyxl.styles import Alignment
+    from openpyxl.styles import Alignment, Font
 
+    if cell.is_header:
+        target.font = Font(bold=True)
     if isinstance(value, Number):
-        target.value = value.value
-        decimals = "." + "0" * value.decimals if value.decimals else ""
-        target.number_format = ("#,##0" if value.grouped else "0") + decimals + ("%" if value.percent else "")
+        target.value, target.number_format = value.value, number_format(value, cell.text)
         return
     if value is not None and value >= FIRST_DATE:
         target.value, target.number_format = value, "yyyy-mm-dd"

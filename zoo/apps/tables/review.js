@@ -1,6 +1,7 @@
 "use strict";
 // Data: <script type="application/json" class="page"> of each page {source, page, width, height, image, tables},
-// and #settings {doubt, safe, key}.  A cell is {row, column, row_span, column_span, box, text, confidence, ...} as in a
+// and #settings {doubt, safe, key} with the patterns of formulas and numbers.  A page's `values` have for each cell a
+// number and its format, or null, and its `marks` the decimal mark of each column.  A cell is {row, column, row_span, column_span, box, text, confidence, ...} as in a
 // table's JSON, with `doubts` where there are any.
 const $ = (id) => document.getElementById(id);
 const settings = JSON.parse($("settings").textContent);
@@ -234,10 +235,25 @@ function grid(t) {
   return rows;
 }
 
+// A text with an apostrophe before each part that a spreadsheet program could run: zoo.apps.batch.formulas.harmless.
+const HARMLESS = new RegExp("^(?:" + settings.harmless + ")$", "u"), PARTS = new RegExp(settings.parts);
+function harmless(text) {
+  const isFormula = (part) => {
+    const seen = [...part], from = seen.findIndex((c) => !/[\p{C}\p{M}\p{Z}]/u.test(c) && !settings.blank.includes(c));
+    if (from < 0) return false;
+    const begin = seen[from].normalize("NFKC")[0];
+    return settings.formula.includes(begin) && !HARMLESS.test(seen.slice(from).join("").replace(/ +$/, ""));
+  };
+  const begin = text.replace(/^ +/, "")[0];
+  const split = begin !== undefined && begin !== ";" && PARTS.test(begin);
+  return (split ? "'" : "") + text.split(PARTS).map((part, i) => (i % 2 === 0 && isFormula(part) ? "'" + part : part)).join("");
+}
+
 function csv(t) {
+  const all = settings.safe && grid(t).flat().some((text) => settings.formula.includes(text[0]) || PARTS.test(text) || harmless(text) !== text);
   const field = (text) => {
-    if (settings.safe && /^[=+\-@\t\r]/.test(text)) text = "'" + text;
-    return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+    if (settings.safe) text = harmless(text);
+    return all || /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
   };
   return grid(t).map((row) => (row.length === 1 && row[0] === "" ? '""' : row.map(field).join(",")) + "\r\n").join("");
 }
@@ -259,7 +275,34 @@ function html() {
   return "<!DOCTYPE html>\n" + shown.documentElement.outerHTML + "\n";
 }
 
-// XLSX: an uncompressed zip of five kinds of XML.
+// The number in a text that was edited, and its format: zoo.apps.tables.values.parse_number and number_format.
+const NUMERAL = new RegExp("^(?:" + settings.number + ")$", "u");
+function numberOf(text, mark) {
+  if (!mark) { // 1.204 may be 1204
+    const point = numberOf(text, "."), comma = numberOf(text, ",");
+    return point && comma && point[1].includes(".") ? null : point || comma;
+  }
+  const found = NUMERAL.exec(text.trim())?.groups, other = mark === "," ? "." : ",";
+  if (!found || !found.open !== !found.close || (found.sign && (found.sign2 || found.open)) || (found.sign2 && found.open)) return null;
+  const [whole, decimals, ...more] = found.digits.split(mark);
+  const groups = whole.split(/[^0-9]/), marks = new Set(whole.match(/[^0-9]/g));
+  const threes = groups.slice(1).every((group) => group.length === 3) && groups[0].length >= 1 && groups[0].length <= 3 && marks.size === 1;
+  if (more.length || !/^[0-9]*$/.test(decimals ?? "") || decimals === "" || marks.has(mark) || (groups.length > 1 && !threes)) return null;
+  const digits = groups.join(""), sign = found.sign || found.sign2 || "";
+  if ((digits.length > 1 && digits[0] === "0") || digits.length + (decimals ?? "").length > settings.digits) return null;
+  const size = Number((digits || "0") + "." + (decimals ?? "0") + (found.percent ? "e-2" : ""));
+  const money = found.before ? '"' + found.before + (found.before.length > 1 ? " " : "") + '"' : "";
+  const shape = money + (groups.length > 1 ? "#,##0" : "0") + (decimals ? "." + "0".repeat(decimals.length) : "") + (found.percent ? "%" : "") + (found.after ? '" ' + found.after + '"' : "");
+  return [(sign && settings.minus.includes(sign)) || found.open ? -size : size, found.open ? shape + ";(" + shape + ")" : sign === "+" ? "+" + shape + ";-" + shape : shape];
+}
+
+function valueOf(t, c) {
+  const { page, table, number } = tables[t], cell = table.cells[c];
+  if (!edits.has(t + ":" + c)) return page.values[number - 1][c];
+  return cell.is_header ? null : numberOf(textOf(t, c), page.marks[number - 1][cell.column]);
+}
+
+// XLSX: an uncompressed zip of six kinds of XML.  Styles: the first is that of texts, the second that of headers.
 function xlsx() {
   const xml = (text) => text.replace(/[\0-\x08\x0b-\x1f\ufffe\uffff]/g, "").replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
   const letters = (n) => (n < 26 ? "" : letters(Math.floor(n / 26) - 1)) + String.fromCharCode(65 + (n % 26));
@@ -268,22 +311,32 @@ function xlsx() {
   const office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships", relations = "http://schemas.openxmlformats.org/package/2006/relationships";
   const types = "application/vnd.openxmlformats-officedocument.spreadsheetml.";
   const names = tables.map(({ page, number }, t) => (t + 1 + " Page " + page.page + " Table " + number).slice(0, 31));
+  const formats = [];
+  const styleOf = (format) => (formats.includes(format) ? formats.indexOf(format) : formats.push(format) - 1) + 2;
   const sheets = tables.map(({ table }, t) => {
-    const rows = table.row_boxes.map(() => []), merged = [];
+    const rows = table.row_boxes.map(() => []), merged = [], widths = table.column_boxes.map(() => 6);
     table.cells.forEach((cell, c) => {
-      const from = place(cell.row, cell.column);
-      rows[cell.row].push('<c r="' + from + '" t="inlineStr"><is><t xml:space="preserve">' + xml(textOf(t, c)) + "</t></is></c>");
+      const from = place(cell.row, cell.column), value = valueOf(t, c);
+      if (cell.column_span === 1) widths[cell.column] = Math.min(60, Math.max(widths[cell.column], ...textOf(t, c).split("\n").map((line) => line.length)));
+      if (value) rows[cell.row].push('<c r="' + from + '" s="' + styleOf(value[1]) + '"><v>' + value[0] + "</v></c>");
+      else rows[cell.row].push('<c r="' + from + '" s="' + (cell.is_header ? 1 : 0) + '" t="inlineStr"><is><t xml:space="preserve">' + xml(textOf(t, c)) + "</t></is></c>");
       if (cell.row_span * cell.column_span > 1) merged.push('<mergeCell ref="' + from + ":" + place(cell.row + cell.row_span - 1, cell.column + cell.column_span - 1) + '"/>');
     });
-    return head + '<worksheet xmlns="' + main + '"><sheetData>' + rows.map((row, r) => '<row r="' + (r + 1) + '">' + row.join("") + "</row>").join("") + "</sheetData>"
+    const wide = widths.map((width, i) => '<col min="' + (i + 1) + '" max="' + (i + 1) + '" width="' + (width + 2) + '" customWidth="1"/>');
+    return head + '<worksheet xmlns="' + main + '">' + (wide.length ? "<cols>" + wide.join("") + "</cols>" : "") + '<sheetData>' + rows.map((row, r) => '<row r="' + (r + 1) + '">' + row.join("") + "</row>").join("") + "</sheetData>"
       + (merged.length ? '<mergeCells count="' + merged.length + '">' + merged.join("") + "</mergeCells>" : "") + "</worksheet>";
   });
+  const filled = '<fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill>';
+  const styles = head + '<styleSheet xmlns="' + main + '">' + (formats.length ? '<numFmts count="' + formats.length + '">' + formats.map((format, i) => '<numFmt numFmtId="' + (164 + i) + '" formatCode="' + xml(format) + '"/>').join("") + "</numFmts>" : "")
+    + '<fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2">' + filled + '</fills><borders count="1"><border/></borders><cellStyleXfs count="1"><xf/></cellStyleXfs>'
+    + '<cellXfs count="' + (formats.length + 2) + '"><xf/><xf fontId="1" applyFont="1"/>' + formats.map((_, i) => '<xf numFmtId="' + (164 + i) + '" applyNumberFormat="1"/>').join("") + "</cellXfs><cellStyles count=\"1\"><cellStyle name=\"Normal\" xfId=\"0\" builtinId=\"0\"/></cellStyles></styleSheet>";
   return zip([
-    ["[Content_Types].xml", head + '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml" ContentType="' + types + 'sheet.main+xml"/>'
+    ["[Content_Types].xml", head + '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml" ContentType="' + types + 'sheet.main+xml"/><Override PartName="/xl/styles.xml" ContentType="' + types + 'styles+xml"/>'
       + sheets.map((_, i) => '<Override PartName="/xl/worksheets/sheet' + (i + 1) + '.xml" ContentType="' + types + 'worksheet+xml"/>').join("") + "</Types>"],
     ["_rels/.rels", head + '<Relationships xmlns="' + relations + '"><Relationship Id="r1" Type="' + office + '/officeDocument" Target="xl/workbook.xml"/></Relationships>'],
     ["xl/workbook.xml", head + '<workbook xmlns="' + main + '" xmlns:r="' + office + '"><sheets>' + names.map((name, i) => '<sheet name="' + xml(name) + '" sheetId="' + (i + 1) + '" r:id="s' + (i + 1) + '"/>').join("") + "</sheets></workbook>"],
-    ["xl/_rels/workbook.xml.rels", head + '<Relationships xmlns="' + relations + '">' + sheets.map((_, i) => '<Relationship Id="s' + (i + 1) + '" Type="' + office + '/worksheet" Target="worksheets/sheet' + (i + 1) + '.xml"/>').join("") + "</Relationships>"],
+    ["xl/_rels/workbook.xml.rels", head + '<Relationships xmlns="' + relations + '">' + sheets.map((_, i) => '<Relationship Id="s' + (i + 1) + '" Type="' + office + '/worksheet" Target="worksheets/sheet' + (i + 1) + '.xml"/>').join("") + '<Relationship Id="styles" Type="' + office + '/styles" Target="styles.xml"/></Relationships>'],
+    ["xl/styles.xml", styles],
     ...sheets.map((text, i) => ["xl/worksheets/sheet" + (i + 1) + ".xml", text]),
   ]);
 }

@@ -17,15 +17,39 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...errors import TableError
+from ..batch import formulas
 from ..documents import Page
+from .as_xlsx import DAY_ZERO, FIRST_DATE
 from .batch import ExtractorConfig
 from .export import write
 from .pages import PageTables
+from .table import Table
+from .values import (
+    CURRENCIES,
+    MAX_DIGITS,
+    MINUS,
+    NUMBER,
+    Number,
+    decimal_marks,
+    number_format,
+    table_values,
+)
 
 DOUBT = 0.8  # cells with a confidence below it are marked
 MAX_SIDE = 1600  # pixels of an image's longer side, enough to read a page
 WEBP_QUALITY = 80  # of 100: Pillow's default, without visible loss in text
 MAX_BYTES = 256 << 20  # of all pages, which browsers still open
+# What the script has to know of formulas in CSV and of numbers: those of the other writers.
+PATTERNS = {
+    "formula": formulas.FORMULA,
+    "harmless": formulas.HARMLESS,
+    "parts": formulas.PARTS.pattern,
+    "blank": formulas.BLANK,
+    "number": NUMBER.pattern.replace("(?P<", "(?<"),
+    "money": CURRENCIES,
+    "minus": MINUS,
+    "digits": MAX_DIGITS,
+}
 
 
 class ReviewWriter:
@@ -35,7 +59,7 @@ class ReviewWriter:
 
     def __init__(self, path: Path, config: ExtractorConfig, *, doubt: float = DOUBT, safe: bool = False):
         self.path, self.config = path, config
-        self.settings = {"doubt": doubt, "safe": safe}
+        self.settings = {"doubt": doubt, "safe": safe, **PATTERNS}
         self._pages: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - until `close`
         self._digest = hashlib.sha256(config.key().encode())
 
@@ -86,7 +110,24 @@ def page_data(page: Page, result: PageTables) -> dict[str, Any]:
         "height": height,
         "image": "data:image/webp;base64," + base64.b64encode(out.getvalue()).decode(),
         "tables": [table.to_dict() for table in result.tables],
+        "values": [_values(table) for table in result.tables],
+        "marks": [decimal_marks(table) for table in result.tables],
     }
+
+
+def _values(table: Table) -> list[tuple[float, str] | None]:
+    """For each cell what XLSX has in place of its text: a number and its format."""
+    values = table_values(table)
+    found: list[tuple[float, str] | None] = []
+    for cell in table.cells:
+        value = values[cell.row][cell.column]
+        if isinstance(value, Number):
+            found.append((value.value, number_format(value, cell.text)))
+        elif value is not None and value >= FIRST_DATE:
+            found.append(((value - DAY_ZERO).days, "yyyy-mm-dd"))
+        else:
+            found.append(None)
+    return found
 
 
 def _script(data: Any, attributes: str) -> bytes:

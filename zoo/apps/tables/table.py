@@ -80,8 +80,8 @@ class Table(Grid):
         """The one table in `text`: see `zoo.apps.tables.from_html.from_html`."""
         return from_html(text, cls)
 
-    def to_xlsx(self, path: str | os.PathLike[str], *, types: bool = False, cut: bool = False) -> None:
-        """A workbook of one sheet, with merged cells: see `zoo.apps.tables.as_xlsx.save_xlsx`."""
+    def to_xlsx(self, path: str | os.PathLike[str], *, types: bool = True, cut: bool = False) -> None:
+        """A workbook of one sheet, with merged cells and numbers: see `zoo.apps.tables.as_xlsx.save_xlsx`."""
         as_xlsx.save_xlsx([self], path, types=types, cut=cut)
 
     def save(self, path: str | os.PathLike[str]) -> None:

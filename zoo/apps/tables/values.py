@@ -23,7 +23,8 @@ _LETTERS = "lIOoSB|"  # that are read for digits
 _SPACES = " \u00a0\u202f\u2009"  # between thousands, and before a percent sign
 LIKE_NUMBERS = f".,'’()%+{CURRENCIES}{MINUS}{_SPACES}{_LETTERS}"
 
-_NUMBER = re.compile(
+# In the syntax that Python and JavaScript share but for "(?P<", since the review page reads numbers, too.
+NUMBER = re.compile(
     rf"(?P<open>\()?\s*(?P<sign>[{MINUS}+])?\s*(?P<before>[{CURRENCIES}]|[A-Z]{{3}}(?=\s))?\s*(?P<sign2>[{MINUS}+])?"
     rf"(?P<digits>[0-9](?:[0-9.,'’{_SPACES}]*[0-9])?|[.,][0-9]+)\s*(?P<percent>%)?\s*(?P<after>[{CURRENCIES}]|[A-Z]{{3}})?\s*"
     r"(?P<close>\))?"
@@ -60,18 +61,29 @@ def table_values(table: Grid) -> list[list[Value | None]]:
     """R lists of C values, None for a text that stays a text, as every text of the header does.
 
     Columns are read one by one: the decimal mark is "." or "," if the texts of the column leave no doubt, or else those
-    of the table, or else ".".  Dates such as 03/04/2024 are read only if another date of the column shows whether the
-    day or the month comes first.  What `uncertain_numbers` has stays a text.
+    of the table.  If none does, 1,204 is read as in English, and 1.204, which may be either, stays a text.  Dates such
+    as 03/04/2024 are read only if another date of the column shows whether the day or the month comes first.  What
+    `uncertain_numbers` has stays a text.
     """
     rows, body = table.rows(), slice(table.header_rows, None)
-    columns = [[row[c] for row in rows] for c in range(table.shape[1])]
-    marks = {mark for column in columns if len(mark := _marks(column[body])) == 1}
-    usual = next(iter(marks))[0] if len(marks) == 1 else "."
-    read = [[None] * table.header_rows + column_values(column[body], usual) for column in columns]
+    columns = [[row[c] for row in rows[body]] for c in range(table.shape[1])]
+    read = [
+        [None] * table.header_rows + column_values(column, mark)
+        for column, mark in zip(columns, decimal_marks(table), strict=True)
+    ]
     for cell in (table.cells[i] for of in uncertain_numbers(table).values() for i in of):
         for c in range(cell.column, cell.column + cell.column_span):
             read[c][cell.row : cell.row + cell.row_span] = [None] * cell.row_span
     return [list(row) for row in zip(*read, strict=True)] if read else [[] for _ in rows]
+
+
+def decimal_marks(table: Grid) -> list[str]:
+    """The decimal mark of each column, which its texts say or else those of the table; "" where none does."""
+    rows = table.rows()[table.header_rows :]
+    of_columns = [_marks([row[c] for row in rows]) for c in range(table.shape[1])]
+    known = {mark for mark in of_columns if len(mark) == 1}
+    usual = next(iter(known)) if len(known) == 1 else ""
+    return [mark if len(mark) == 1 else usual for mark in of_columns]
 
 
 def uncertain_numbers(table: Grid) -> dict[str, list[int]]:
@@ -94,10 +106,14 @@ def uncertain_numbers(table: Grid) -> dict[str, list[int]]:
 
 
 def column_values(texts: Sequence[str], usual: str = ".") -> list[Value | None]:
-    """The value of each text; usual: the decimal mark of a column that leaves it open."""
+    """The value of each text; usual: the decimal mark of a column that leaves it open, "" if nothing says it."""
     marks = _marks(texts)
     mark = marks if len(marks) == 1 else usual
-    numbers: list[Value | None] = [parse_number(text, mark) for text in texts]
+    numbers: list[Number | None] = [parse_number(text, mark or ".") for text in texts]
+    if not mark:  # 1.204 may be either
+        numbers = [
+            None if n and n.decimals and parse_number(t, ",") else n for n, t in zip(numbers, texts, strict=True)
+        ]
     dates = _column_dates(texts)
     return [number if date is None else date for number, date in zip(numbers, dates, strict=True)]
 
@@ -108,7 +124,7 @@ def parse_number(text: str, mark: str = ".") -> Number | None:
     Thousands are separated by the other one of "." and ",", by an apostrophe or by a space, in threes.  (1.5) is -1.5.
     A text with a leading zero (007) or more than 15 digits is a name, not a number.
     """
-    found = _NUMBER.fullmatch(text.strip()) if len(text) <= MAX_CHARACTERS else None
+    found = NUMBER.fullmatch(text.strip()) if len(text) <= MAX_CHARACTERS else None
     if found is None or bool(found["open"]) != bool(found["close"]) or (found["sign"] and found["sign2"]):
         return None
     whole, parted, decimals = found["digits"].partition(mark)
@@ -132,6 +148,21 @@ def parse_number(text: str, mark: str = ".") -> Number | None:
     share = 2 if found["percent"] else 0
     value = float(f"{digits or 0}.{decimals or 0}e-{share}") if decimals or share else int(digits)
     return Number(-value if negative else value, len(decimals), len(groups) > 1, bool(share))
+
+
+def number_format(number: Number, text: str) -> str:
+    """The format with which a spreadsheet shows a number as its text does, but for the local marks of thousands."""
+    found = NUMBER.fullmatch(text.strip())
+    shape = ("#,##0" if number.grouped else "0") + ("." + "0" * number.decimals if number.decimals else "")
+    shape += "%" if number.percent else ""
+    if found is None:
+        return shape
+    money, currency = found["before"] or "", found["after"]
+    before = f'"{money}{" " * (len(money) > 1)}"' if money else ""
+    shape = before + shape + (f'" {currency}"' if currency else "")
+    if found["open"]:
+        return f"{shape};({shape})"
+    return f"+{shape};-{shape}" if "+" in (found["sign"], found["sign2"]) else shape
 
 
 def _misread(texts: Sequence[str]) -> list[str]:
@@ -162,14 +193,14 @@ def _shape(text: str) -> str:
     """The digits of a number, whichever its decimal mark is, as zeros, with the marks between them; or ""."""
     if parse_number(text) is None and parse_number(text, ",") is None:
         return ""
-    found = _NUMBER.fullmatch(text.strip())
+    found = NUMBER.fullmatch(text.strip())
     return re.sub("[0-9]", "0", found["digits"]) if found else ""
 
 
 def _marks(texts: Sequence[str]) -> str:
     """The decimal marks, of "." and ",", that suit every number of these texts; "" if neither does."""
     with_marks = [
-        text for text in texts if re.search(r"[0-9][.,][0-9]|^[.,][0-9]", text) and _NUMBER.fullmatch(text.strip())
+        text for text in texts if re.search(r"[0-9][.,][0-9]|^[.,][0-9]", text) and NUMBER.fullmatch(text.strip())
     ]
     able = [mark for mark in ".," if all(parse_number(text, mark) is not None for text in with_marks)]
     return "".join(able) if with_marks else ".,"

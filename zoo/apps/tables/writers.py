@@ -44,7 +44,7 @@ def sheet_names(tables: Sequence[Table]) -> list[str]:
 
 
 def save_tables(
-    tables: Sequence[Table], path: Path, suffix: str, *, safe: bool = False, types: bool = False
+    tables: Sequence[Table], path: Path, suffix: str, *, safe: bool = False, types: bool = True
 ) -> list[Path]:
     """Write tables to a file by its suffix, or to several, NAME-1.csv and so on -> the files written."""
     if suffix == ".csv":  # the one format that holds only one table
