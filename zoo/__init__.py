@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from .apps.tables import TableExtractor
+    from .apps.tables import TableExtractor, extract_tables
     from .options import FindOptions, LoadOptions, ModelOptions
     from .pretrained import Pretrained
     from .tasks.answer import Answer
@@ -48,6 +48,7 @@ __all__ = [
     "ZooError",
     "__version__",
     "export",
+    "extract_tables",
     "get_num_threads",
     "load",
     "load_model",
@@ -219,9 +220,9 @@ def get_num_threads() -> int:
 
 
 def __getattr__(name: str) -> Any:
-    """Import `zoo.TableExtractor` when it is first used."""
-    if name == "TableExtractor":
-        from .apps.tables import TableExtractor
+    """Import `zoo.TableExtractor` and `zoo.extract_tables` when they are first used."""
+    if name in ("TableExtractor", "extract_tables"):
+        from .apps import tables
 
-        return TableExtractor
+        return getattr(tables, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

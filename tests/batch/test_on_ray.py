@@ -124,7 +124,7 @@ def page(name: str) -> str:
 
 def test_tables(ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
-    monkeypatch.setattr("zoo.apps.cli.table.ExtractorConfig", StubConfig)
+    monkeypatch.setattr("zoo.apps.cli.table_options.ExtractorConfig", StubConfig)
     monkeypatch.setattr("zoo.apps.tables.batch.DOCUMENTS", 2)
     folder = tmp_path / "in"
     folder.mkdir()

@@ -284,7 +284,7 @@ def test_table_extractor_takes_a_lock(tmp_path):
     with pytest.raises(LockError, match="has no 'zoo-table-structure'"):
         TableExtractor(lock=path)
     with pytest.raises(ZooError, match="no checkpoint is loaded by name"):
-        TableExtractor(lambda image, threshold: [], None, lock=path)
+        TableExtractor(lambda image, threshold: [], None, ocr="none", lock=path)
 
 
 def test_the_command_writes_checks_and_loads(one, capsys, tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ class StubConfig(ExtractorConfig):
     """A file named deadly ends the process that opens it, as a broken file can end PDFium's."""
 
     def extractor(self) -> TableExtractor:
-        return TableExtractor(thirds, None)
+        return TableExtractor(thirds, None, ocr="none")
 
     def open(self, path: str) -> Document:
         if Path(path).stem == "deadly":

@@ -36,7 +36,7 @@ def page(name: str) -> str:
 
 @pytest.fixture(autouse=True)
 def stub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoo.apps.cli.table.ExtractorConfig", StubConfig)
+    monkeypatch.setattr("zoo.apps.cli.table_options.ExtractorConfig", StubConfig)
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_one_document_that_cannot_be_read_is_an_error(folder: Path, capsys: pyte
 def test_a_checkpoint_that_is_not_there(
     folder: Path, jobs: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("zoo.apps.cli.table.ExtractorConfig", ExtractorConfig)
+    monkeypatch.setattr("zoo.apps.cli.table_options.ExtractorConfig", ExtractorConfig)
     assert run(folder, "--structure", str(folder / "none"), "--jobs", jobs, documents="in/a.pdf") == 1
     assert capsys.readouterr().err.count("\n") == 1
 

@@ -259,8 +259,9 @@ def test_two_hundred_tables() -> None:
         words += [Word(str(i), (x + a, y + b, x + a + 20, y + b + 10)) for a in (10, 60) for b in (5, 25)]
     tables = TableExtractor(structure, lambda p, threshold: grid, padding=0)(page, words)
     assert [table.cells[0].text for table in tables] == [str(i) for i in range(200)]
+    extract = TableExtractor(structure, lambda p, threshold: grid[:40], padding=0)
     tracemalloc.start()  # which is slow: of a part of them
-    TableExtractor(structure, lambda p, threshold: grid[:40], padding=0)(page, words[:160])
+    extract(page, words[:160])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * page.nbytes
@@ -301,7 +302,7 @@ def test_with_checkpoints(tmp_path: Path, size: dict[str, int] | None) -> None:
         tables = extract_tables(page.pixels, page.words, **folders, threshold=0.05, size=size)
     assert all(isinstance(table, Table) and table.cells for table in tables)
     structure, detection = (zoo.load(folders[name]) for name in ("structure", "detection"))
-    extractor = TableExtractor(structure, None, threshold=0.05)
+    extractor = TableExtractor(structure, None, threshold=0.05, ocr="none")
     assert extractor.structure is structure
     (table,) = extractor(SAMPLES["gmft"].file)
     assert {cell.text for cell in table.cells} == {""}
@@ -393,4 +394,4 @@ def test_how_checkpoints_are_loaded(monkeypatch):
         for name, task in zip(("rows", "pages", "lines"), ("detect", "detect", "read"), strict=True)
     ]
     with pytest.raises(InputError, match="device is 'cuda', but no checkpoint is loaded by name"):
-        TableExtractor(lambda *_: [], None, device="cuda")
+        TableExtractor(lambda *_: [], None, ocr="none", device="cuda")

@@ -268,7 +268,7 @@ def test_every_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], jobs: str
 ) -> None:
     pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
-    monkeypatch.setattr("zoo.apps.cli.table.ExtractorConfig", StubConfig)
+    monkeypatch.setattr("zoo.apps.cli.table_options.ExtractorConfig", StubConfig)
     monkeypatch.chdir(tmp_path)
     Path("long.pdf").write_bytes(long_pdf())
     base = ["table", "long.pdf", "--no-detection", "--join", "--jobs", jobs]

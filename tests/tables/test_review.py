@@ -84,7 +84,7 @@ def test_too_many_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoo.apps.cli.table.ExtractorConfig", StubConfig)
+    monkeypatch.setattr("zoo.apps.cli.table_options.ExtractorConfig", StubConfig)
     (tmp_path / "a.pdf").write_bytes(pdf([text(20, 100, "a")]))
     to = tmp_path / "review.html"
     assert main(["table", str(tmp_path / "a.pdf"), "--no-detection", "--review", str(to)]) == 0

@@ -319,6 +319,6 @@ ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
     "finetune": (_hub, _locked, _finetune),
     "example": (_example,),
     "demo": (_finding, _locked, _threads, _on, _offline, _demo),
-    "serve": (_hub, _locked, _placed, _threads, _serve),
+    "serve": (_hub, _locked, _placed, _threads, _finding, _serve),
     "map": (_named, _hub, _locked, _placed, _threads, _writing, _map),
 }

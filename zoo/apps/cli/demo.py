@@ -10,20 +10,17 @@ from typing import Any
 from ..demo.models import TABS, Models
 from ..demo.serve import serve
 from ..serve.listening import unblock_stderr
-from ..tables.batch import ExtractorConfig
-from ..tables.extract import DETECTION, STRUCTURE
 from . import UsageError
 from .fastest import fastest
-from .table_options import check_finding, ocr_engines
+from .table_options import check_finding, extractor_config
 
 
 def demo(args: argparse.Namespace) -> None:
     check_finding(args)
     unblock_stderr()
     loading = {"device": fastest(args), "local_files_only": args.local_files_only, "lock": args.lock}
-    detection = None if args.no_detection else args.detection or DETECTION
-    config = ExtractorConfig(args.structure or STRUCTURE, detection, *ocr_engines(args), **loading)
-    serve(Models(config, dict(map(_named, args.model)), **loading), args.host, args.port, _say_where)
+    models = Models(extractor_config(args, **loading), dict(map(_named, args.model)), **loading)
+    serve(models, args.host, args.port, _say_where)
 
 
 def _say_where(address: str, server: Any) -> None:

@@ -10,13 +10,18 @@ from typing import Any
 
 from ...errors import InputError
 from ...optional import optional
-from ..tables.batch import ExtractorConfig
+from . import UsageError
 from .fastest import fastest
+from .table_options import check_finding, extractor_config
 
 PACKAGES = ("starlette", "uvicorn", "msgspec", "prometheus_client")
 
 
 def serve(args: argparse.Namespace) -> None:
+    check_finding(args)
+    for name in ("detection", "structure", "no_detection", "ocr", "reader"):
+        if getattr(args, name) and not args.tables:
+            raise UsageError(f"--{name.replace('_', '-')} is for /v1/tables: add --tables")
     for package in PACKAGES:  # a missing one is reported before anything else
         optional(package, "the server", "serve")
     from ..serve.app import LOOPBACK
@@ -28,7 +33,7 @@ def serve(args: argparse.Namespace) -> None:
     args.device = fastest(args)
     key = args.api_key or os.environ.get("ZOO_API_KEY") or None
     loading = {name: getattr(args, name) for name in ("device", "local_files_only", "lock")}
-    tables = ExtractorConfig(**loading) if args.tables else None
+    tables = extractor_config(args, **loading) if args.tables else None
     settings = {
         **loading,
         **{name: getattr(args, name) for name in ("dtype", "weights", "revision", "graphs")},

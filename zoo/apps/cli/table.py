@@ -21,7 +21,6 @@ from ..batch.inputs import InputFile, find_inputs
 from ..tables import Table, Word, draw_tables, join_pages, read_words
 from ..tables.batch import ExtractorConfig, PageJob, Worker, extract_pages, tables_on_ray
 from ..tables.export import write
-from ..tables.extract import DETECTION, STRUCTURE
 from ..tables.pages import PageTables, page_tables
 from ..tables.review import ReviewWriter
 from ..tables.writers import (
@@ -35,7 +34,7 @@ from ..tables.writers import (
 )
 from . import UsageError
 from .fastest import fastest
-from .table_options import check_options, ocr_engines, output_formats, output_suffix
+from .table_options import check_options, extractor_config, output_formats, output_suffix
 from .terminal import Terminal, clean, clip
 
 WIDEST = 40  # characters of a cell on a terminal
@@ -44,11 +43,10 @@ WIDEST = 40  # characters of a cell on a terminal
 def table(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
     check_options(args)
-    detection = None if args.no_detection else args.detection or DETECTION
-    engines = (None, None) if args.words is not None else ocr_engines(args)
     same = ("threshold", "padding", "device", "local_files_only", "lock", "dpi", "password")
-    options = {name: getattr(args, name) for name in same}
-    config = ExtractorConfig(args.structure or STRUCTURE, detection, *engines, **options)
+    config = extractor_config(args, **{name: getattr(args, name) for name in same})
+    if args.words is not None:
+        config = replace(config, ocr="none")
     with tempfile.TemporaryDirectory(prefix="zoo-") as folder:
         documents = [_stdin(folder) if name == "-" else name for name in args.documents]
         inputs, passed_over = find_inputs(documents)

@@ -6,10 +6,12 @@ import argparse
 import importlib.util
 import os
 from pathlib import Path
+from typing import Any
 
 from ...errors import TableError
 from ...optional import pip_install
-from ..tables.ocr import ENGINES, READERS
+from ..tables.batch import ExtractorConfig
+from ..tables.extract import DETECTION, STRUCTURE
 from ..tables.table import SUFFIXES, suffix_of
 from ..tables.writers import FOR_ALL
 from . import UsageError
@@ -76,13 +78,10 @@ def _check_ray(args: argparse.Namespace, suffix: str) -> None:
         raise UsageError("--engine ray reads files: '-' needs --engine local")
 
 
-def ocr_engines(args: argparse.Namespace) -> tuple[str | None, str | None]:
-    """The checkpoint that reads the lines of cells, and the engine that reads whole pages: one of them at most."""
-    if args.ocr == "none":
-        return None, None
-    if args.reader is not None or args.ocr in ENGINES:
-        return args.reader, args.ocr
-    return READERS[args.ocr or "zoo-read"], None
+def extractor_config(args: argparse.Namespace, **more: Any) -> ExtractorConfig:
+    """The config that the options for finding and reading tables say; more: its other fields."""
+    detection = None if args.no_detection else args.detection or DETECTION
+    return ExtractorConfig(args.structure or STRUCTURE, detection, args.reader, args.ocr, **more)
 
 
 def output_suffix(output: str) -> str:

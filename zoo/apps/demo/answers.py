@@ -20,7 +20,6 @@ from ...tasks.image_task import ImageTask
 from ...tasks.segment import Area, palette
 from ..documents import open_document
 from ..documents.limits import MAX_PIXELS, chosen_pages
-from ..tables import TableExtractor
 from ..tables.flat import unique_names
 from ..tables.pages import page_tables
 from ..tables.review import ReviewWriter
@@ -34,10 +33,7 @@ SHOWN_PIXELS = 1600  # longer side of a picture on the page
 def find_tables(models: Models, path: str | None, pages: str = "", threshold: float = 0.5, whole: bool = False) -> str:
     """The review page (HTML) of the tables of a document's pages.  whole: each page is one table."""
     path = _given(path, "a PDF or a picture of a page")
-    config, loaded = models.config, models.extractor()
-    detection = None if whole else loaded.detection
-    engines = {"reader": loaded.reader, "ocr": loaded.ocr}
-    extractor = TableExtractor(loaded.structure, detection, **engines, threshold=threshold, padding=config.padding)
+    config, extractor = models.config, models.extractor().replace(threshold=threshold, whole=whole)
     options = {"dpi": config.dpi, "password": config.password, "max_pixels": MAX_PIXELS}
     with (
         tempfile.TemporaryDirectory(prefix="zoo-") as folder,

@@ -20,7 +20,6 @@ from ...errors import InputError
 from ...optional import optional
 from ..documents import Document, Page, open_document
 from ..documents.limits import MAX_PIXELS, chosen_pages
-from ..tables import TableExtractor
 from ..tables.pages import page_tables
 from .errors import ApiError
 from .models import TABLES, Models
@@ -31,12 +30,9 @@ MAX_FIELDS = 16  # of a form, beside its file
 
 async def tables(models: Models, asked: FileRequest) -> dict[str, Any]:
     one = models.find(asked.model or TABLES, TABLES)
-    data, loaded = file_of(asked), one.task
+    data, extractor = file_of(asked), one.task.replace(threshold=asked.threshold, whole=asked.whole)
 
     def found(document: Document, page: Page) -> dict[str, Any]:
-        detection = None if asked.whole else loaded.detection
-        engines = {"reader": loaded.reader, "ocr": loaded.ocr}
-        extractor = TableExtractor(loaded.structure, detection, **engines, threshold=asked.threshold)
         result = page_tables(extractor, page, document.sha256)
         made = [table.to_dict() | {"html": table.to_html()} for table in result.tables]
         return {"page": page.number, "size": result.size, "tables": made}

@@ -5,6 +5,7 @@ Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Sh
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from ...errors import InputError, UnsupportedError
 from ...images import MAX_PIXELS, ImageInput, open_image, open_pixels
 from ...images.boxes import Box, Detection, check_fraction, draw_boxes
 from ...warning import warn
-from ..documents import Rules
+from ..documents import Rules, Selection, open_document
 from .boxes import HALF, bounding_box, inside
 from .column_gaps import with_gaps
 from .crop import TableCrop, crop_table
@@ -30,7 +31,7 @@ from .gaps import has_no_grid
 from .ink_rules import page_rules
 from .lattice import Lattice
 from .leaders import without_leaders
-from .ocr import READERS, OcrEngine, load_ocr
+from .ocr import OcrEngine, chosen, load_ocr
 from .reading import LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
 from .ruled_rows import with_ruled_rows, with_spaced_rows
@@ -58,15 +59,18 @@ COLOURS = {"table": (200, 0, 0), "cell": (0, 90, 200), "header": (0, 140, 0), "h
 
 
 class TableExtractor:
-    """Extracts the tables of images; made once, called for each page.
+    """Extracts the tables of documents and images; made once, called for each.
+
+    >>> for table in zoo.TableExtractor()("report.pdf"):
+    ...     print(table.page, table.to_markdown())
 
     structure, detection: names or folders of checkpoints, or their loaded tasks (on another device, say), or any
     `Detector`.  By default the small ones that come with zoo.  For detection a model of a page's layout will do, of
     whose labels "table" is taken (docling-project/docling-layout-heron).  With detection=None each image is one table.
-    reader: reads lines of text for pages without words: "zoo-read", which comes with zoo, the name or folder of another
-    TrOCR checkpoint, its task, or a callable (see `reading.LineReader`).
+    reader: reads lines of text for pages without words: by default "zoo-read", which comes with zoo, or the name or
+    folder of another TrOCR checkpoint, its task, or a callable (see `reading.LineReader`).
     ocr: reads the words of a whole page, in place of a reader: "rapidocr", "tesseract" or an `ocr.OcrEngine`; the names
-    "zoo-read" and "trocr" choose readers.
+    "zoo-read" and "trocr" choose readers, and with "none" the cells of a page without words have the text "".
     threshold: only tables and parts with a score above it count; 0.5 is Microsoft's.
     padding: margin around a table in pixels; by default 25 for a page whose long side has 1000, as structure models
     were trained.  Beyond the image the margin is white.
@@ -91,10 +95,7 @@ class TableExtractor:
         local_files_only: bool = False,
     ):
         check_fraction(threshold, "threshold")
-        if ocr is not None and reader is not None:
-            raise InputError("ocr reads the page, and reader the cells: give one of them")
-        if isinstance(ocr, str) and ocr in READERS:
-            reader, ocr = READERS[ocr], None
+        reader, ocr = chosen(reader, ocr)
         if padding is not None and (isinstance(padding, bool) or not isinstance(padding, int) or padding < 0):
             raise InputError(f"padding is {padding!r}, expected a number of pixels from 0")
         lock = None if lock is None else os.fspath(lock)
@@ -117,14 +118,20 @@ class TableExtractor:
         image: ImageInput,
         words: Sequence[Word] | None = None,
         *,
+        pages: str | Selection | None = None,
         rules: Rules | None = None,
         data_format: str | None = None,
         max_pixels: int = MAX_PIXELS,
     ) -> list[Table]:
-        """The tables of a page, from the top down and from left to right; a list, which may be empty.
+        """The tables of an image, or of all pages of a document, from the top down and from left to right.
 
-        words: the page's words, in pixels of the upright page; they go into the cells, and rows and columns without
-        words are dropped.  Without words the reader reads the cells; without a reader the texts are "".
+        image: a path, bytes or an open file, which may be a PDF, or a TIFF, GIF or WebP of several pages; a PIL image;
+        or an array.  The list, which may be empty, has the tables of all pages, in their order; tables of a file have
+        its path as their `source`, and their `page`.  `open_document` has options for PDFs (dpi, a password), and
+        `extract_document` joins tables that continue on the next page.
+        pages: of a file, such as "3-7,9" or "5-"; by default all.
+        words: the words of the one page, in pixels of the upright page; they go into the cells, and rows and columns
+        without words are dropped.  By default those of a PDF's text layer, and without them the reader reads the cells.
         rules: the lines of a PDF's page (`Page.rules`); of a picture they are looked for.
         data_format, max_pixels: as in `open_image`.
 
@@ -139,7 +146,41 @@ class TableExtractor:
         """
         if words is not None:
             check_words(words)
-        page = open_pixels(image, data_format=data_format, max_pixels=max_pixels)
+        if isinstance(image, str | os.PathLike | bytes | bytearray | memoryview) or hasattr(image, "read"):
+            return self._file_tables(image, words, pages, rules, max_pixels)
+        if pages is not None:
+            raise InputError(f"pages is {pages!r}, but an image in memory is one page")
+        return self._page_tables(open_pixels(image, data_format=data_format, max_pixels=max_pixels), words, rules)
+
+    def replace(self, *, threshold: float, whole: bool = False) -> TableExtractor:
+        """The same extractor with another threshold; whole: each page is the image of one table."""
+        check_fraction(threshold, "threshold")
+        other = copy.copy(self)
+        other.threshold, other.detection = threshold, None if whole else self.detection
+        return other
+
+    def _file_tables(
+        self,
+        file: Any,
+        words: Sequence[Word] | None,
+        pages: str | Selection | None,
+        rules: Rules | None,
+        max_pixels: int,
+    ) -> list[Table]:
+        """The tables of the pages of a file."""
+        source = os.fspath(file) if isinstance(file, str | os.PathLike) else None
+        tables: list[Table] = []
+        with open_document(file, max_pixels=max_pixels, name=source or "image") as document:
+            if words is not None and (count := len(document.numbers(pages))) != 1:
+                raise InputError(f"words are of one page, but {document.name} has {count}: choose one with pages=")
+            for page in document.pages(pages):
+                own = page.words if words is None else words
+                found = self._page_tables(page.image, own, page.rules if rules is None else rules)
+                tables += [replace(table, source=source, page=page.number) for table in found]
+        return tables
+
+    def _page_tables(self, page: np.ndarray, words: Sequence[Word] | None, rules: Rules | None) -> list[Table]:
+        """The tables of the pixels of a page (H, W, 3)."""
         drawn = None if self.detection is None else page_rules(page)
         frames = [] if drawn is None else frames_of(page, drawn)
         places = self.places(page, frames)
@@ -289,13 +330,19 @@ def _share(words: Sequence[Word], box: Box) -> float:
     return sum(inside(word.box, box) >= HALF for word in words) / max(1, len(words))
 
 
-def extract_tables(image: ImageInput, words: Sequence[Word] | None = None, **options: Any) -> list[Table]:
-    """The tables of one page; options as for `TableExtractor`, which serves several pages.
+def extract_tables(
+    image: ImageInput,
+    words: Sequence[Word] | None = None,
+    *,
+    pages: str | Selection | None = None,
+    **options: Any,
+) -> list[Table]:
+    """The tables of an image or of a document's pages; options as for `TableExtractor`, which serves several of them.
 
-    >>> for table in zoo.apps.tables.extract_tables("page.png", words=zoo.apps.tables.read_words("words.json")):
-    ...     print(table.to_markdown())
+    >>> for table in zoo.extract_tables("report.pdf"):
+    ...     print(table.page, table.to_markdown())
     """
-    return TableExtractor(**options)(image, words)
+    return TableExtractor(**options)(image, words, pages=pages)
 
 
 def draw_tables(image: ImageInput, tables: Sequence[Table], *, data_format: str | None = None) -> Image.Image:
