@@ -26,7 +26,7 @@ from .ocr import chosen
 from .pages import PageTables, page_tables
 from .writers import ROW, rows_of
 
-FORM = 2  # of what is recorded about a page; from 2 on, with the text around its tables
+FORM = 3  # of what is recorded about a page: from 2 on with the text around its tables, from 3 on with texts as read
 DOCUMENTS = 8  # of a part on Ray: a job that is killed loses at most a part in each process
 KINDS = {str: "string", int: "int64", float: "double"}
 

@@ -1,91 +1,51 @@
-"""Characters that look alike to a reader, told apart by what stands beside them or elsewhere in the table.
-
-Nothing is looked up: a text changes only where its own characters, or those of other texts of the table, leave one way
-to read it.
-"""
+"""Readings that the other texts of a column speak for: doubts of cells, whose texts stay as they were read."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
 
-NEARLY = 0.7  # of a table's negative numbers
-NEGATIVE = re.compile(r"[-–−][0-9.,]+%?$")
-# A number with an "O" in it or at its end, but not "H2O", and "l" or "I" at its beginning.
-NOUGHT = re.compile(r"(?<![^\W_])[0-9][0-9.,Oo]*[Oo](?=[0-9.,%)]|\b)")
-ONE = re.compile(r"(?<![^\s($€£–-])[lI](?=[0-9]+([.,][0-9]+)*%?(\)|\s|$|[(/±–-][0-9.,]*[0-9]))")
-FIVE = re.compile(r"(?<=[0-9])S(?=[0-9.,]*%)|(?<![^\W_])S(?=[0-9][0-9.,]*%)")  # of a share, with another figure
-# Roman numbers: "I/ll", "grade Il", but not "Ill" and "Il", which are words.
-ROMAN = re.compile(r"(?<![\w'’.-])l[Il]{1,2}(?![\w'’])")
-GRADE = re.compile(r"(?<![^\W_])((?:[Gg]rade|[Ss]tage|[Cc]lass|[Tt]ype|[Pp]hase|I{1,3})[ /–-])([Il]{2,3})(?![\w'’])")
-INITIAL = re.compile(r"(?<![\w'’.-])l(?=n[a-z]{3}|[dt][ae][a-z]|mp[a-z]{2})")  # "lnterval", not "lmer"
-# A name with an "l" or "I" at its end, which is "1" if another is the same but for a figure there: "blockl", "block2".
-NAME = re.compile(r"\b([A-Za-z]{3,})([lI0-9])(?![^\W_])")
-# "marker15S"; no formula has two small letters: "C10H16O".
-NUMBERED = re.compile(r"(?<![^\W_])(\w*?[a-z]{2})(?=[OSlI]*[0-9])([0-9OSlI]{2,})(?![^\W_])")
-FIGURES = str.maketrans("OSlI", "0511")
-# Of GenBank, of one letter and five figures or two and six; "ABO46533" is one of three letters, if others are.
-ACCESSION = re.compile(r"(?<![^\W_])([A-Z]{1,2})O([0-9]{4,5})(?![^\W_])")
-OTHERS = re.compile(r"(?<![^\W_])([A-NP-Z]{1,3})([0-9]{5,6})(?![^\W_])")
-STAGE = re.compile(r"(?<![^\W_])([NMR])([O1-4])(?![^\W_])")  # of a tumour: "NO" for "N0"
-# The ends of a strand: 5′-ACGT-3′, and the heading "Sequence (5′ to 3′)".
-PRIMES = "′'’"
-_SIGN, _BASES = f"[{PRIMES}*†]", "[ACGTURYSWKMBDHVN]"
-STRANDS = (
-    re.compile(rf"(?<![^\W_])([35])({_SIGN})(?=[-–][({_BASES[1:-1]}]{{4}})"),
-    re.compile(rf"(?<={_BASES}{{4}}[-–])([35])({_SIGN})(?!\w)"),
-)
-DIRECTION = re.compile(rf"(?<![\w.])([35])({_SIGN})( to | ?[-–] ?)(?!\1)([35])({_SIGN})")
+from .boxes import HALF
+from .grid import Grid
+from .values import parse_number
+
+FIGURES = str.maketrans("OoIl|SB", "0011158")  # letters that readers take for figures
+LETTERS = re.compile("[OoIl|SB]+")
+MIN_OTHERS = 2  # texts of one form that make it the form of their column
 
 
-def agreed(texts: Sequence[str]) -> list[str]:
-    """The texts of a table's lines, with figures and letters told apart, one sign of primes, and one of minus."""
-    return _with_one_sign(_with_one_prime(_numbered([_alone(text) for text in texts])))
+def other_readings(table: Grid) -> dict[str, list[int]]:
+    """The cells with a letter that is a figure in the form of their column, by the reason: numbers of `table.cells`.
+
+    "NO" below "N1" and "N2" is perhaps "N0", "blockl" beside "block2" and "block3" perhaps "block1"; "PO1234" beside
+    "PO1235" has the form of its column as it is.
+    """
+    found: dict[str, list[int]] = {}
+    grid, numbers = table.grid()[table.header_rows :], {id(cell): i for i, cell in enumerate(table.cells)}
+    for c in range(table.shape[1]):
+        cells = list({id(row[c]): row[c] for row in grid if row[c].column == c and row[c].text}.values())
+        forms = [_form(cell.text) for cell in cells]
+        count = Counter(forms)
+        for cell, form in zip(cells, forms, strict=True):
+            for other in _with_figures(cell.text):
+                rest = count[_form(other)]
+                if form != _form(other) and count[form] < rest >= max(MIN_OTHERS, HALF * (len(cells) - count[form])):
+                    found.setdefault(f'perhaps "{other}", in the form of its column', []).append(numbers[id(cell)])
+                    break
+    return found
 
 
-def _alone(text: str) -> str:
-    """A text with what it settles itself."""
-    text = FIVE.sub("5", NOUGHT.sub(lambda found: re.sub("[Oo]", "0", found[0]), text))
-    text = ROMAN.sub(lambda found: "I" * len(found[0]), ONE.sub("1", text))
-    return INITIAL.sub("I", GRADE.sub(lambda found: found[1] + "I" * len(found[2]), text))
+def _form(text: str) -> str:
+    """A text with "0" for a number, and for the figures of any other text, however many there are."""
+    is_number = any(parse_number(text, mark) is not None for mark in ".,")
+    return "0" if is_number else re.sub("[0-9]+", "0", text)
 
 
-def _numbered(texts: Sequence[str]) -> list[str]:
-    """The texts with figures for letters in the numbers of names, of which a table has others that end in figures."""
-    known = {name for text in texts for name, end in NAME.findall(text) if end.isdigit()}
-    longer = {name for text in texts for name, end in NUMBERED.findall(text) if end.isdigit()}
-    stages = {letter for text in texts for letter, end in STAGE.findall(text) if end == "1"}  # beside N2, NO is a gas
-    forms = Counter((len(of[1]), len(of[2])) for text in texts for of in OTHERS.finditer(text))
-
-    def accession(of: re.Match[str]) -> str:
-        letters, figures = map(len, of.groups())
-        usual = figures == letters + 3 and forms[1, 5] + forms[2, 6] > forms[letters + 1, figures]
-        return f"{of[1]}0{of[2]}" if usual else of[0]
-
-    out = []
-    for text in texts:
-        text = NAME.sub(lambda of: f"{of[1]}1" if of[1] in known and of[2] in "lI" else of[0], text)
-        text = NUMBERED.sub(lambda of: of[1] + of[2].translate(FIGURES) if of[1] in longer else of[0], text)
-        text = ACCESSION.sub(accession, text)
-        out.append(STAGE.sub(lambda of: f"{of[1]}0" if of[1] in stages and of[2] == "O" else of[0], text))
-    return out
-
-
-def _with_one_prime(texts: Sequence[str]) -> list[str]:
-    """The texts with one sign at the ends of strands: the prime, or the apostrophe that most of them have."""
-    found = [of for text in texts for strand in (*STRANDS, DIRECTION) for of in strand.finditer(text)]
-    signs = Counter(sign for of in found for sign in of.groups() if sign in PRIMES)
-    sign = max(PRIMES, key=lambda sign: signs[sign])  # the first of equal ones
-    for strand in STRANDS:
-        texts = [strand.sub(rf"\g<1>{sign}", text) for text in texts]
-    return [DIRECTION.sub(rf"\g<1>{sign}\3\4{sign}", text) for text in texts]
-
-
-def _with_one_sign(texts: Sequence[str]) -> list[str]:
-    """The texts with the sign that nearly all negative numbers of a table begin with before all of them."""
-    signs = Counter(text[0] for text in texts if NEGATIVE.match(text))
-    sign, count = signs.most_common(1)[0] if signs else ("", 0)
-    if count < NEARLY * signs.total():
-        return list(texts)
-    return [sign + text[1:] if NEGATIVE.match(text) else text for text in texts]
+def _with_figures(text: str) -> Iterator[str]:
+    """The text with figures for the letters that look like them: in all places, then in each alone."""
+    places = list(LETTERS.finditer(text))
+    if places:
+        yield LETTERS.sub(lambda found: found[0].translate(FIGURES), text)
+    for found in places if len(places) > 1 else ():
+        yield text[: found.start()] + found[0].translate(FIGURES) + text[found.end() :]

@@ -21,6 +21,7 @@ from ...warning import warn
 from ..documents import Rules, Selection, open_document
 from .boxes import HALF, bounding_box, inside
 from .column_gaps import with_gaps
+from .context import other_readings
 from .crop import TableCrop, crop_table
 from .curves import has_curve
 from .direction import text_direction
@@ -181,6 +182,7 @@ class TableExtractor:
 
     def _page_tables(self, page: np.ndarray, words: Sequence[Word] | None, rules: Rules | None) -> list[Table]:
         """The tables of the pixels of a page (H, W, 3)."""
+        is_read = words is None
         drawn = None if self.detection is None else page_rules(page)
         frames = [] if drawn is None else frames_of(page, drawn)
         places = self.places(page, frames)
@@ -209,7 +211,7 @@ class TableExtractor:
             score = table.score if self.detection is None else found.score
             parts = [table] if self.detection is None else repeated(table, page)
             tables += [replace(one, score=score, outside=() if i else tuple(left_out)) for i, one in enumerate(parts)]
-        return tables
+        return [add_doubts(table, other_readings(table)) for table in tables] if is_read else tables
 
     def _found(
         self,

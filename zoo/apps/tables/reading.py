@@ -17,7 +17,6 @@ from ...errors import InputError
 from ...images.boxes import Box, check_fraction
 from ...images.lines import MARGIN, SPECK, spans, split_lines
 from .cell_borders import INK, fitted_cell_boxes
-from .glyphs import corrected
 from .table import Table, Word
 from .values import MINUS
 
@@ -54,11 +53,10 @@ def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word
         if len(of_lines) != len(lines):
             raise InputError(f"the reader returned {len(of_lines)} texts for {len(lines)} lines")
         read += map(_reading, of_lines)
-    texts = corrected([line for _, line in found], [text.strip() for text, _ in read])
     return [
-        Word(text, place, confidence)
-        for (place, _), (_, confidence), text in zip(found, read, texts, strict=True)
-        if text
+        Word(text.strip(), place, confidence)
+        for (place, _), (text, confidence) in zip(found, read, strict=True)
+        if text.strip()
     ]
 
 
