@@ -209,6 +209,10 @@ def in_folder(name: str, folder: Path, revision: str | None, weights: bool, inde
         nested = nested_transformer(small)
         if "config.json" not in small and nested is None:
             names = os.listdir(folder)
+            if MODULES in small:
+                kinds = ", ".join(kind for kind, _ in read_modules(folder))
+                wanted = "zoo has those that begin with a Transformer"
+                raise NotFoundError(f"{folder} has no config.json: its modules are {kinds}, and {wanted}")
             found = [name for name in sorted(names) if name.endswith(GGUF)]
             instead = f": did you mean the file, {str(folder / found[0])!r}?" if found else ""
             raise NotFoundError(f"{folder} has no config.json{instead or nearest('config.json', names)}")

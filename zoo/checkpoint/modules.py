@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ConfigError, UnsupportedError, nearest
 from ..files.folder import CheckpointFolder
+from ..warning import warn
 
 MODULES = "modules.json"
 SETTINGS = "config_sentence_transformers.json"
@@ -17,7 +18,37 @@ STANFORD = "HF_ColBERT"  # the architecture of ColBERT's own library
 LENGTHS = ("query_length", "document_length", "query_expansion")
 LIBRARIES = ("sentence_transformers.", "pylate.models.")
 # All but the first are what the library wrote in its first years.
-TRANSFORMER = tuple(f"sentence_{kind}_config.json" for kind in ("bert", "roberta", "distilbert", "xlm-roberta"))
+TRANSFORMER = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+# The keys of these files.
+TRANSFORMER_KEYS = (
+    *("transformer_task", "modality_config", "module_output_name", "processing_kwargs", "tokenizer_name_or_path"),
+    *("max_seq_length", "do_lower_case", *LENGTHS),
+    "unpad_inputs",  # which changes no vector
+)
+# Those with arguments of transformers' classes, and the arguments that change no vector, or are taken.
+ARGUMENTS = {
+    "model": (
+        "dtype",
+        "torch_dtype",
+        "attn_implementation",
+        "add_pooling_layer",
+        "low_cpu_mem_usage",
+        "use_safetensors",
+    ),
+    "processor": ("model_max_length", "padding_side", "use_fast"),
+    "tokenizer": ("model_max_length", "padding_side", "use_fast"),
+    "config": (),
+}
+OUTPUTS = {  # task -> the output of the model that the module takes, and the name under which it gives it on
+    "feature-extraction": ("last_hidden_state", "token_embeddings"),
+    "fill-mask": ("logits", "token_embeddings"),
+    "text-generation": ("logits", "causal_logits"),
+}
+# The keys of config_sentence_transformers.json of every class.
+SHARED = ("__version__", "model_type", "prompts", "default_prompt_name", "similarity_fn_name", "requirements")
 
 
 class TransformerSettings(NamedTuple):
@@ -114,11 +145,52 @@ def read_transformer(
     raw, path = folder.json(name), folder.where(name)
     if raw.get("transformer_task", task) != task:
         raise UnsupportedError(f"{path}: transformer_task is {raw['transformer_task']!r}, expected {task!r}")
-    for key in refused:
+    for key in (*refused, "tokenizer_name_or_path"):
         if raw.get(key):
             raise UnsupportedError(f"{path}: {key} = {raw[key]!r} is not implemented")
     longest = count_in(raw, "max_seq_length", path)
-    return TransformerSettings(longest, bool(raw.get("do_lower_case")), raw), [name]
+    arguments = [f"{part}_{end}" for part in ARGUMENTS for end in ("args", "kwargs")]
+    for key in filter(raw.get, arguments):
+        given, known = raw[key], ARGUMENTS[key.partition("_")[0]]
+        for option in given if isinstance(given, dict) else ("",):
+            if option not in (*known, "trust_remote_code"):  # which the library does not take from a file, either
+                raise UnsupportedError(f"{path}: {key} = {given!r:.200} is not implemented")
+        longest = count_in(given, "model_max_length", f"{path}: {key}") or longest
+    _check_output(raw, task, path)
+    warn_unknown(raw, (*TRANSFORMER_KEYS, *arguments), path)
+    lower_case = raw.get("do_lower_case", False)
+    if not isinstance(lower_case, bool):
+        raise ConfigError(f"{path}: do_lower_case = {lower_case!r}, expected true or false")
+    return TransformerSettings(longest, lower_case, raw), [name]
+
+
+def _check_output(raw: Mapping[str, Any], task: str, path: str) -> None:
+    """UnsupportedError where the module takes another output of the model than the task's."""
+    output, name = OUTPUTS[task]
+    kinds = {"text": {}} if raw.get("modality_config") is None else raw["modality_config"]
+    if not isinstance(kinds, dict) or not {"text", "message"} & kinds.keys():
+        raise UnsupportedError(f"{path}: modality_config = {kinds!r:.200} has no text, and zoo reads texts alone here")
+    for kind in {"text", "message"} & kinds.keys():
+        given = kinds[kind] if isinstance(kinds[kind], dict) else {"method": kinds[kind]}
+        if given.get("method", "forward") != "forward" or given.get("method_output_name", output) != output:
+            raise UnsupportedError(
+                f"{path}: modality_config: {kind} = {given!r:.200} is not implemented, only {output}"
+            )
+    if raw.get("module_output_name", name) != name:
+        raise UnsupportedError(f"{path}: module_output_name = {raw['module_output_name']!r}, expected {name!r}")
+
+
+def refuse_unknown(raw: Mapping[str, Any], known: Sequence[str], path: str) -> None:
+    """UnsupportedError for a key that a module of sentence-transformers does not have: it cannot load the file."""
+    for key in raw:
+        if key not in known:
+            raise UnsupportedError(f"{path}: {key} is no setting of this module, which has {', '.join(known)}")
+
+
+def warn_unknown(raw: Mapping[str, Any], known: Iterable[str], path: str) -> None:
+    """Say which keys of a file change nothing, as sentence-transformers knows them no more than zoo does."""
+    if unknown := sorted(set(raw) - set(known)):
+        warn(f"{path}: {', '.join(unknown)} is no setting of sentence-transformers, and changes nothing")
 
 
 def count_in(raw: dict[str, Any], key: str, path: str) -> int | None:
@@ -129,16 +201,22 @@ def count_in(raw: dict[str, Any], key: str, path: str) -> int | None:
     return value
 
 
-def read_settings(folder: CheckpointFolder, classes: Sequence[str], similarities: Sequence[str]) -> EncoderSettings:
-    """The prompts and the similarity of an encoder of one of sentence-transformers' `classes`."""
+def read_settings(
+    folder: CheckpointFolder, classes: Sequence[str], similarities: Sequence[str], own: Sequence[str] = ()
+) -> EncoderSettings:
+    """The prompts and the similarity of an encoder of one of sentence-transformers' `classes`.
+
+    own: the settings of these classes alone, which the caller takes from `raw`.
+    """
     if not folder.has(SETTINGS):
         return EncoderSettings({}, None, None, {}, ())
     raw, path = folder.json(SETTINGS), folder.where(SETTINGS)
     if raw.get("model_type", classes[0]) not in classes:
         raise UnsupportedError(f"{path}: model_type {raw['model_type']!r} is not implemented")
     prompts, default = raw.get("prompts") or {}, raw.get("default_prompt_name")
-    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+    if not isinstance(prompts, dict) or not all(isinstance(text, str | None) for text in prompts.values()):
         raise ConfigError(f"{path}: prompts is not an object of texts")
+    prompts = {name: text for name, text in prompts.items() if text is not None}
     if default is not None and (not isinstance(default, str) or default not in prompts):
         raise ConfigError(
             f"{path}: default_prompt_name {default!r} is not one of its prompts{nearest(str(default), prompts)}"
@@ -147,4 +225,5 @@ def read_settings(folder: CheckpointFolder, classes: Sequence[str], similarities
     if similarity is not None and similarity not in similarities:
         known = f"only {', '.join(similarities)}"
         raise UnsupportedError(f"{path}: similarity_fn_name {similarity!r} is not implemented, {known}")
+    warn_unknown(raw, (*SHARED, *own), path)
     return EncoderSettings(prompts, default, similarity, raw, (SETTINGS,))

@@ -16,6 +16,7 @@ from ..errors import CheckpointError, ConfigError, UnsupportedError
 from ..files.folder import CheckpointFolder
 from ..nn import Linear
 from .modules import (
+    LENGTHS,
     MODULES,
     MULTI_VECTOR,
     SETTINGS,
@@ -25,6 +26,7 @@ from .modules import (
     is_pylate,
     read_settings,
     read_transformer,
+    refuse_unknown,
 )
 from .sentence_encoder import Step, dense, inside, normalize, tensors_of
 
@@ -35,6 +37,11 @@ METADATA = "artifact.metadata"
 PROJECTION = "linear.weight"
 TOKENS = "token_embeddings"
 SIMILARITIES = ("maxsim", "meanmaxsim", "MaxSim", "cosine", "dot")  # the last two give MaxSim, as in PyLate
+# PyLate's own settings.
+PYLATE = (
+    *("query_prefix", "document_prefix", "skiplist_words", *LENGTHS),
+    *("do_query_expansion", "attend_to_expansion_tokens", "attend_to_mask_tokens"),
+)
 EXPANDED = 32  # tokens of a query, unless a file has another number
 
 
@@ -72,7 +79,7 @@ def read_multi_vector_encoder(
 ) -> MultiVectorEncoder:
     """The steps of a checkpoint with a modules.json: sentence-transformers' layout, or PyLate's."""
     settings, files = read_transformer(folder, refused=("processing_kwargs",))
-    shared = read_settings(folder, MULTI_VECTOR, SIMILARITIES)
+    shared = read_settings(folder, MULTI_VECTOR, SIMILARITIES, PYLATE)
     pylate = is_pylate(shared.raw)
     files = [MODULES, *files, *shared.files]
     steps: list[Step] = []
@@ -85,9 +92,14 @@ def read_multi_vector_encoder(
             step, size = dense(folder, path, size, TOKENS)
             steps.append(step)
         elif kind == "Normalize" and not pylate:
-            steps.append(normalize)
+            given = folder.json(name) if folder.has(name) else {}
+            if given.get("module_output_name", TOKENS) != TOKENS:
+                raise UnsupportedError(f"{folder.where(name)}: {given!r:.200} is not implemented, only {TOKENS}")
+            if given.get("module_input_name") == TOKENS:  # else it is of the one vector of a text, which is not there
+                steps.append(normalize)
         elif kind == "MultiVectorMask" and not pylate:
             mask = folder.json(name)
+            refuse_unknown(mask, ("skiplist_words", "skiplist_tasks", "keep_only_token_ids"), folder.where(name))
             if mask.get("keep_only_token_ids"):
                 raise UnsupportedError(f"{folder.where(name)}: keep_only_token_ids is not implemented")
         else:

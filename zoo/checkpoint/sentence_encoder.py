@@ -17,7 +17,17 @@ from ..files.folder import CheckpointFolder
 from ..files.inside import checkpoint_file
 from ..nn import LayerNorm, Linear
 from ..ops import on_numpy
-from .modules import MODULES, count_in, leaves_folder, read_modules, read_settings, read_transformer
+from .modules import (
+    MODULES,
+    SETTINGS,
+    count_in,
+    leaves_folder,
+    read_modules,
+    read_settings,
+    read_transformer,
+    refuse_unknown,
+    warn_unknown,
+)
 
 if TYPE_CHECKING:
     from ..weights import Reader, Source, Weights
@@ -32,8 +42,10 @@ FLAGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 POOLINGS = tuple(FLAGS.values())
+SIZES = ("embedding_dimension", "word_embedding_dimension")  # two names of one number
 ACTIVATIONS = {"Identity": None, "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "SiLU": "silu"}
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+MODULE_NAMES = ("module_input_name", "module_output_name")  # settings: what a module reads and writes
 SENTENCE = "sentence_embedding"  # sentence-transformers' name of the vector
 ROUTERS = ("Router", "Asym")  # the second is its first name
 
@@ -63,7 +75,8 @@ class SentenceEncoder:
     pooling: tuple[str, ...] = ("mean",)
     include_prompt: bool = True  # True if a prompt's tokens are pooled too
     steps: tuple[Step | Router, ...] = field(default_factory=lambda: (normalize,))
-    size: int | None = None  # E; None: hidden_size
+    size: int | None = None  # E before vectors are cut short; None: hidden_size
+    truncate_dim: int | None = None  # the first dimensions, which are kept of a vector; None: all
     similarity: str = "cosine"
     max_tokens: int | None = None
     lower_case: bool = False
@@ -107,8 +120,11 @@ def read_sentence_encoder(
             files += [name]
         elif kind == "Pooling" and pooling is None:
             pooling = folder.json(name)
+            refuse_unknown(pooling, ("pooling_mode", *FLAGS, *SIZES, "include_prompt"), config)
             modes = _modes(pooling, config)
-            _expect(pooling, config, {"embedding_dimension": size, "word_embedding_dimension": size})
+            _expect(pooling, config, dict.fromkeys(SIZES, size))
+            if not isinstance(pooling.get("include_prompt", True), bool):
+                raise ConfigError(f"{config}: include_prompt = {pooling['include_prompt']!r}, expected true or false")
             size *= len(modes)
             files.append(name)
         elif kind in ROUTERS and pooling is not None:
@@ -127,12 +143,14 @@ def read_sentence_encoder(
             f"{folder.where(MODULES)}: no Pooling among the modules, so this is not a sentence encoder"
         )
 
-    shared = read_settings(folder, ("SentenceTransformer",), SIMILARITIES)
+    shared = read_settings(folder, ("SentenceTransformer",), SIMILARITIES, ("truncate_dim",))
+    longest = count_in(shared.raw, "truncate_dim", folder.where(SETTINGS))
     return SentenceEncoder(
         pooling=modes,
-        include_prompt=pooling.get("include_prompt") is not False,
+        include_prompt=pooling.get("include_prompt", True),
         steps=tuple(steps),
         size=size,
+        truncate_dim=None if longest is None else min(longest, size),
         similarity=shared.similarity or "cosine",
         max_tokens=settings.max_tokens,
         lower_case=settings.lower_case,
@@ -190,7 +208,7 @@ def _settings(folder: CheckpointFolder, path: str, output: str) -> tuple[dict[st
     """A module's config.json, empty if it has none, and its place for messages; output: what it changes."""
     name = f"{path}/config.json"
     raw = folder.json(name) if path and folder.has(name) else {}
-    _expect(raw, folder.where(name), {"module_input_name": output, "module_output_name": output})
+    _expect(raw, folder.where(name), dict.fromkeys(MODULE_NAMES, output))
     return raw, folder.where(name)
 
 
@@ -224,6 +242,8 @@ def dense(folder: CheckpointFolder, path: str, size: int, output: str = SENTENCE
     """A linear layer with its activation, and the size that it gives."""
     raw, where = _settings(folder, path, output)
     _expect(raw, where, {"in_features": size})
+    known = ("in_features", "out_features", "bias", "activation_function", "use_residual", *MODULE_NAMES)
+    warn_unknown(raw, known, where)  # as the library does
     out = count_in(raw, "out_features", where)
     if out is None:
         raise ConfigError(f"{where}: no out_features, the size that the layer gives")
@@ -249,6 +269,7 @@ def dense(folder: CheckpointFolder, path: str, size: int, output: str = SENTENCE
 def _layer_norm(folder: CheckpointFolder, path: str, size: int) -> tuple[Step, int]:
     raw, where = _settings(folder, path, SENTENCE)
     _expect(raw, where, {"dimension": size})
+    refuse_unknown(raw, ("dimension",), where)
     return _module(folder, path, "LayerNorm", lambda w: LayerNorm(w / "norm", size, 1e-5)), size
 
 
@@ -275,6 +296,7 @@ def _router(folder: CheckpointFolder, path: str, size: int) -> tuple[Router, int
     settings = settings if isinstance(settings, dict) else {}
     if settings.get("route_mappings"):
         raise UnsupportedError(f"{where}: route_mappings, by kinds of input, are not implemented")
+    refuse_unknown(settings, ("default_route", "allow_empty_key", "route_mappings"), f"{where}: parameters")
     routes: dict[str, tuple[Step, ...]] = {}
     sizes = set()
     for route, ids in structure.items():

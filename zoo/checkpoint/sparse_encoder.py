@@ -14,7 +14,8 @@ import numpy as np
 
 from ..errors import UnsupportedError, nearest
 from ..files.folder import CheckpointFolder
-from .modules import MODULES, SETTINGS, count_in, read_settings, read_transformer
+from .modules import MODULES, SETTINGS, count_in, read_settings, read_transformer, refuse_unknown
+from .sentence_encoder import SIZES
 
 STRATEGIES = ("max", "sum")
 ACTIVATIONS = {"relu": 1, "log1p_relu": 2}  # -> how often log(1 + x) is taken
@@ -58,12 +59,13 @@ def read_sparse_encoder(folder: CheckpointFolder, modules: Sequence[tuple[str, s
     settings, files = read_transformer(folder, "fill-mask")
     name = f"{path}/config.json"
     raw, where = folder.json(name), folder.where(name)
+    refuse_unknown(raw, ("pooling_strategy", "activation_function", *SIZES), where)
     strategy, act = raw.get("pooling_strategy", "max"), raw.get("activation_function", "relu")
     for key, value, known in (("pooling_strategy", strategy, STRATEGIES), ("activation_function", act, ACTIVATIONS)):
         if value not in known:
             guess = nearest(str(value), known)
             raise UnsupportedError(f"{where}: {key} {value!r} is not implemented, only {', '.join(known)}{guess}")
-    shared = read_settings(folder, ("SparseEncoder",), SIMILARITIES)
+    shared = read_settings(folder, ("SparseEncoder",), SIMILARITIES, ("max_active_dims",))
     return SparseEncoder(
         strategy=strategy,
         logs=ACTIVATIONS[act],

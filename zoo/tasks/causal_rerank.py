@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from .. import ops
-from ..checkpoint.modules import MODULES, is_causal_reranker, read_transformer
+from ..checkpoint.modules import MODULES, is_causal_reranker, read_transformer, refuse_unknown
 from ..errors import ConfigError, InputError, UnsupportedError
 from ..generate.decoder import padded
 from ..inputs.causal import CausalLM
@@ -169,6 +169,9 @@ class CausalRerank(Rerank):
             self.max_tokens = min(settings.max_tokens, self.base_model.embeddings.max_positions)
         name = f"{modules[1][1]}/config.json"
         answer = folder.json(name)
+        refuse_unknown(answer, ("true_token_id", "false_token_id", "module_input_name"), folder.where(name))
+        if answer.get("module_input_name", "causal_logits") != "causal_logits":
+            raise UnsupportedError(f"{folder.where(name)}: module_input_name = {answer['module_input_name']!r}")
         self.files = tuple(dict.fromkeys([MODULES, *files, name, *self.files]))
         found = [answer.get("true_token_id"), answer.get("false_token_id")]
         return found if found[1] is not None else found[:1]

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -66,7 +67,7 @@ class Embed(PromptedTask):
             raise UnsupportedError(f"{checkpoint.name} gives no single vector for a text: use task={kind!r}")
         if checkpoint is not None and kind is not None:
             self.encoder = read_sentence_encoder(checkpoint.contents, self.config.hidden_size, checkpoint.modules)
-        self.limit_tokens()
+        self.take_settings()
 
     def __call__(
         self,
@@ -89,9 +90,10 @@ class Embed(PromptedTask):
         pooling: "mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean" or "lasttoken" in place of the
         checkpoint's, whose dense layers are then left out.  normalize: True gives vectors of length 1, if not as the
         checkpoint says.  truncate_dim: the first dimensions of each vector, before `normalize` (Matryoshka, Kusupati
-        et al. 2022, https://arxiv.org/abs/2205.13147).  precision, ranges: see `zoo.tasks.vectors.quantised`.
-        route: "query" or "document", for checkpoints that have layers for each.  processes: how many share the batches,
-        each with its part of the threads; vectors are bit-equal to those of one process with that many.
+        et al. 2022, https://arxiv.org/abs/2205.13147), by default the checkpoint's.  precision, ranges: see
+        `zoo.tasks.vectors.quantised`.  route: "query" or "document", for checkpoints that have layers for each.
+        processes: how many share the batches, each with its part of the threads; vectors are bit-equal to those of one
+        process with that many.
 
         A text of more than `embed.max_tokens` tokens is cut at the end, with a warning.
         """
@@ -104,8 +106,7 @@ class Embed(PromptedTask):
             found = self.rows(*compute(inputs), progress=progress, each=each) if inputs else ()
             vectors = [vector for _, _, vector in found]
         if not vectors:
-            E = self.config.hidden_size if pooling is not None else self.size
-            return quantised(truncated(np.zeros((0, E), np.float32), truncate_dim), precision, ranges)
+            return quantised(np.zeros((0, self._dimensions(pooling, truncate_dim)), np.float32), precision, ranges)
         return quantised(vectors[0].copy() if single else np.stack(vectors), precision, ranges)
 
     def encode(
@@ -211,14 +212,13 @@ class Embed(PromptedTask):
             steps = [step for step in steps if step is unit_length]
         if normalize is not None:
             steps = [step for step in steps if step is not unit_length]
-        if truncate_dim is not None:
-            truncated(np.zeros((0, self.config.hidden_size if pooling is not None else self.size)), truncate_dim)
+        first = self._dimensions(pooling, truncate_dim)
         model = cast(TextModel, self.model)
 
         def vectors(batch: Encoding) -> np.ndarray:
             if model.embeds is not None and pooling is None and not self.encoder.files:
                 y = self._projected(model, batch)
-                return truncated(y if normalize is False else unit_length(y), truncate_dim, bool(normalize))
+                return truncated(y if normalize is False else unit_length(y), first, bool(normalize))
             x = ops.to_numpy(self.call(model, batch).last_hidden_state).astype(np.float32, copy=False)
             mask = batch.attention_mask
             if skip:
@@ -226,9 +226,18 @@ class Embed(PromptedTask):
             y = pool(x, mask, self.encoder.pooling if pooling is None else (pooling,))
             for step in steps:
                 y = step(y)
-            return truncated(y, truncate_dim, bool(normalize))
+            return truncated(y, first, bool(normalize))
 
-        return lambda texts: ([self._prepared(before + text) for text in texts], None, vectors)
+        return lambda texts: ([before + text for text in texts], None, vectors)
+
+    def _dimensions(self, pooling: str | None, truncate_dim: int | None) -> int:
+        """The dimensions that a vector is cut to; InputError for more than it has."""
+        if pooling is not None:
+            whole = chosen = self.config.hidden_size
+        else:
+            chosen = self.size
+            whole = chosen if self.encoder.truncate_dim is None else self.encoder.size or self.config.hidden_size
+        return chosen if truncate_dim is None else truncated(np.zeros((0, whole)), truncate_dim).shape[1]
 
     def _projected(self, model: TextModel, batch: Encoding) -> np.ndarray:
         """The model's own vectors of texts (B, E), beside those of images."""
@@ -249,8 +258,13 @@ class Embed(PromptedTask):
     def size(self) -> int:
         """E, the number of dimensions of a vector."""
         if cast(TextModel, self.model).embeds is not None and not self.encoder.files:
-            return len(self(""))
-        return self.encoder.size or self.config.hidden_size
+            return self._projected_size
+        return self.encoder.truncate_dim or self.encoder.size or self.config.hidden_size
+
+    @cached_property
+    def _projected_size(self) -> int:
+        batch = self.tokenizer([""], max_length=self.max_tokens)
+        return self._projected(cast(TextModel, self.model), batch).shape[1]
 
     def similarity(self, a: Any, b: Any = None) -> np.ndarray:
         """The score of every pair, by the checkpoint's similarity function, which mostly is the cosine.

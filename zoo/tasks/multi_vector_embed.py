@@ -179,7 +179,7 @@ class MultiVectorEmbed(PromptedTask):
             x = normalize(x) if unit else x
             return [vectors[kept] for vectors, kept in zip(x, counted, strict=True)]
 
-        prepared = [self._prepared(prompt + text) for text in texts]
+        prepared = [prompt + text for text in texts]
         longest = limit - (marker is not None)
         return [row for _, _, row in self.rows(prepared, None, compute, max_length=longest, progress=progress)]
 

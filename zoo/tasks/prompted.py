@@ -60,10 +60,12 @@ class PromptedTask(TextTask):
         """The vectors of texts, with sentence-transformers' names of options."""
         raise NotImplementedError
 
-    def limit_tokens(self) -> None:
-        """Take the encoder's longest row in place of the tokenizer's."""
+    def take_settings(self) -> None:
+        """Take the encoder's longest row in place of the tokenizer's, and small letters if it asks for them."""
         if self.encoder.max_tokens is not None:
             self.max_tokens = min(self.encoder.max_tokens, self.base_model.embeddings.max_positions)
+        if self.encoder.lower_case:
+            self.tokenizer = self.tokenizer.with_lowercase()
 
     def encode_query(self, texts: str | Iterable[str], prompt_name: str | None = None, **options: Any) -> Any:
         """As `encode`, with the checkpoint's prompt "query", if it has one, and its layers for queries."""
@@ -91,7 +93,7 @@ class PromptedTask(TextTask):
 
     def prompt_length(self, prompt: str) -> int:
         """Tokens of a prompt before a text: with the special ones in front, without the one at the end."""
-        row: Any = self.tokenizer.encode_batch([self._prepared(prompt)], max_length=self.max_tokens).rows[0]
+        row: Any = self.tokenizer.encode_batch([prompt], max_length=self.max_tokens).rows[0]
         ids = row.ids
         return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
 
@@ -100,7 +102,3 @@ class PromptedTask(TextTask):
 
     def _prompt(self, name: str | None, prompt: str | None) -> str:
         return chosen_prompt(name, prompt, self.prompts, self.encoder.default_prompt)
-
-    def _prepared(self, text: str) -> str:
-        # Letter by letter, as the tokenizers library does it: str.lower() looks at what surrounds a sigma.
-        return "".join(map(str.lower, text)) if self.encoder.lower_case else text

@@ -59,7 +59,9 @@ class Rerank(TextTask):
         self.default_prompt: str | None = None
         self.files: tuple[str, ...] = ()
         if checkpoint is not None and checkpoint.contents.has(SETTINGS):
-            settings = read_settings(checkpoint.contents, ("CrossEncoder",), ())
+            settings = read_settings(
+                checkpoint.contents, ("CrossEncoder",), (), ("activation_fn", "keep_in_fp32_modules")
+            )
             self.prompts, self.default_prompt, self.files = settings.prompts, settings.default_prompt, settings.files
         self.score = SCORES[self._activation()]
 

@@ -60,7 +60,7 @@ class SparseEmbed(PromptedTask):
         self.encoder = SparseEncoder()
         if checkpoint is not None and is_sparse_encoder(checkpoint.modules):
             self.encoder = read_sparse_encoder(checkpoint.contents, checkpoint.modules)
-        self.limit_tokens()
+        self.take_settings()
         self.batch_tokens = min(self.batch_tokens, max(1, LOGITS // self.config.vocab_size))
 
     def __call__(
@@ -138,7 +138,7 @@ class SparseEmbed(PromptedTask):
             logits = ops.to_numpy(found if is_array(found) else found[0])
             return [_heaviest(self.encoder.pool(z[:n]), most) for z, n in zip(logits, lengths(batch), strict=True)]
 
-        prepared = [self._prepared(prompt + text) for text in texts]
+        prepared = [prompt + text for text in texts]
         return [row for _, _, row in self.rows(prepared, None, compute, progress=progress)]
 
     def _sorted(self, ids: np.ndarray, weights: np.ndarray) -> list[tuple[str, int, float]]:

@@ -100,11 +100,11 @@ def beginning(backend: tokenizers.Tokenizer, text: str, tokens: int, boundary: r
 
 def boundaries(backend: tokenizers.Tokenizer) -> re.Pattern[str] | None:
     """A pattern of places at which the tokens before do not depend on the text after; None if none are known."""
-    normalizers = _parts(backend.normalizer, "normalizers")
+    normalizers = parts_of(backend.normalizer)
     if not all(_keeps_spaces_apart(part) for part in normalizers):
         return None
     splits = False
-    for part in _parts(backend.pre_tokenizer, "pretokenizers"):
+    for part in parts_of(backend.pre_tokenizer):
         kind = part["type"]
         if kind in _SPLITTING or (kind == "Metaspace" and part.get("split", True)):
             splits = True
@@ -119,12 +119,14 @@ def boundaries(backend: tokenizers.Tokenizer) -> re.Pattern[str] | None:
     return None if any(map(_ACROSS.search, backend.get_vocab(with_added_tokens=False))) else _ASCII
 
 
-def _parts(component: Any, inner: str) -> list[dict[str, Any]]:
+def parts_of(component: Any) -> list[dict[str, Any]]:
+    """The parts that a normalizer or pre-tokenizer is made of, as tokenizer.json has them."""
     if component is None:
         return []
 
     def flat(part: dict[str, Any]) -> list[dict[str, Any]]:
-        return [q for p in part[inner] for q in flat(p)] if part["type"] == "Sequence" else [part]
+        inner = part.get("normalizers") or part.get("pretokenizers") or []
+        return [q for p in inner for q in flat(p)] if part["type"] == "Sequence" else [part]
 
     return flat(json.loads(component.__getstate__()))
 

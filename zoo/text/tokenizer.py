@@ -5,6 +5,7 @@ Legend: B rows of a batch, T tokens of a row, R rows before padding.
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import threading
@@ -18,7 +19,7 @@ from ..errors import InputError, TokenizerError
 from ..files.folder import CheckpointFolder
 from .given import given_ids, given_texts
 from .long_pairs import LongPairs
-from .long_texts import LONG, MOST, beginning, boundaries, interruptible
+from .long_texts import LONG, MOST, beginning, boundaries, interruptible, parts_of
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, Side, load_files
 from .tokenizer_json import guarded
@@ -264,6 +265,24 @@ class Tokenizer:
     def special_tokens_to_add(self, pair: bool = False) -> int:
         """The number of special tokens that a row gets beside its text."""
         return self.backend.num_special_tokens_to_add(pair)
+
+    @property
+    def lowers(self) -> bool:
+        """True if texts are read in small letters."""
+        parts = parts_of(self.backend.normalizer)
+        return any(part["type"] == "Lowercase" or bool(part.get("lowercase")) for part in parts)
+
+    def with_lowercase(self) -> Tokenizer:
+        """A tokenizer that reads every text in small letters, special tokens in it apart."""
+        from tokenizers import normalizers
+
+        if self.lowers:
+            return self
+        new = copy.copy(self)
+        new.backend, new._boundary = _sibling(self.backend), None
+        steps = [] if self.backend.normalizer is None else [self.backend.normalizer]
+        new.backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *steps])
+        return new
 
     def save(self, folder: str | Path) -> list[Path]:
         """Copy the files that the tokenizer was loaded from, unchanged; returns their new paths."""

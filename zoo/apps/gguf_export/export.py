@@ -152,6 +152,8 @@ def _add_bert(writer: Any, task: TextTask) -> None:
         return
     steps = [getattr(step, "__name__", "dense") for step in encoder.steps]
     pooling = ", ".join(encoder.pooling)
+    if encoder.truncate_dim is not None:
+        steps.append(f"truncate_dim = {encoder.truncate_dim}")
     if steps != ["normalize"] or pooling not in POOLINGS or encoder.prompts:
         raise UnsupportedError(
             f"a sentence encoder with the pooling {pooling}, the steps {', '.join(steps) or 'none'} and "

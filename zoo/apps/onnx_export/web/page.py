@@ -97,32 +97,23 @@ def _name(task: Task) -> str:
 
 
 def _texts(task: TextTask) -> dict[str, Any]:
-    lower_case = isinstance(task, Embed) and task.encoder.lower_case
-    return {"tokenizer": describe_tokenizer(task.tokenizer, task.max_tokens, lower_case)}
+    return {"tokenizer": describe_tokenizer(task.tokenizer, task.max_tokens)}
 
 
-def describe_tokenizer(tokenizer: Tokenizer, max_tokens: int, lower_case: bool = False) -> dict[str, Any]:
-    """The part of page.json about a tokenizer.  lower_case: texts are lower-cased before the tokenizer."""
+def describe_tokenizer(tokenizer: Tokenizer, max_tokens: int) -> dict[str, Any]:
+    """The part of page.json about a tokenizer."""
     row = tokenizer.encode_batch(["a"], truncation=False).rows[0]
     own = [i for i, sequence in enumerate(row.sequence_ids) if sequence == 0]
-    normalizer = json.loads(tokenizer.backend.to_str())["normalizer"] or {}
     return {
         "file": TOKENIZER,
         "prefix": row.ids[: own[0]],
         "suffix": row.ids[own[-1] + 1 :],
         "max_tokens": max_tokens,
         "truncation_side": tokenizer.truncation_side,
-        "lower_case": lower_case,
-        "lowers": any(part["type"] == "Lowercase" or part.get("lowercase") for part in _parts(normalizer)),
+        "lowers": tokenizer.lowers,
         "mask_token": tokenizer.mask_token,
         "mask_token_id": tokenizer.mask_token_id,
     }
-
-
-def _parts(normalizer: dict[str, Any]) -> list[dict[str, Any]]:
-    if not normalizer:
-        return []
-    return [part for one in normalizer.get("normalizers", []) for part in _parts(one)] + [normalizer]
 
 
 def _encoder(task: Embed) -> dict[str, Any]:
@@ -131,7 +122,13 @@ def _encoder(task: Embed) -> dict[str, Any]:
         raise UnsupportedError(f"--web: {task!r} has a Dense module after pooling, which the page cannot compute")
     prompt = encoder.prompts[encoder.default_prompt] if encoder.default_prompt else ""
     skip = 0 if encoder.include_prompt or not prompt else task.prompt_length(prompt)
-    return {"pooling": list(encoder.pooling), "normalize": bool(encoder.steps), "prompt": prompt, "skip": skip}
+    return {
+        "pooling": list(encoder.pooling),
+        "normalize": bool(encoder.steps),
+        "truncate_dim": encoder.truncate_dim,
+        "prompt": prompt,
+        "skip": skip,
+    }
 
 
 def _images(task: ImageTask) -> dict[str, Any]:

@@ -87,12 +87,12 @@ class Model {
 
   /** Texts -> a Float32Array (E,) each. */
   async embed(texts) {
-    const { pooling, normalize, prompt, skip } = this.page.encoder;
+    const { pooling, normalize, truncate_dim: size, prompt, skip } = this.page.encoder;
     const vectors = [];
     for (const text of texts) {
       const { last_hidden_state: states } = await this.runText(this.tokenizer.encode(prompt + text));
       const vector = Float32Array.from(pooling.flatMap((mode) => Array.from(pool(states, mode, skip))));
-      vectors.push(normalize ? unit(vector) : vector);
+      vectors.push((normalize ? unit(vector) : vector).slice(0, size ?? undefined));
     }
     return vectors;
   }
@@ -208,7 +208,6 @@ export async function loadTokenizer(about) {
 
   /** The ids of a text, special tokens included, cut to the model's length. */
   function encode(text, { cut = true } = {}) {
-    if (about.lower_case) text = Array.from(text, (letter) => letter.toLowerCase()).join("");
     // toLowerCase() looks at what surrounds a sigma, which Hugging Face's own tokenizers do not.
     if (about.lowers) text = text.replaceAll("Σ", "σ");
     let ids = library.encode(text, { add_special_tokens: false }).ids;
