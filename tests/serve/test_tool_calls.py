@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from zoo.apps.serve.errors import ApiError
@@ -11,6 +12,8 @@ from zoo.apps.serve.tools import ToolCalls, as_templates_expect, names_of
 
 CALL = '{"name": "weather", "parameters": {"city": "Rome"}}'
 QWEN = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>'
+
+ODD = ['{"name": ["weather"]}', '{"name": {}}', '{"function": {"name": 1}}', '{"function": []}', '{"a": [1]}']
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
@@ -27,6 +30,17 @@ QWEN = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_
         ('{"name": "other", "parameters": {}}', '{"name": "other", "parameters": {}}', 0),
         ("<tool_call>\nno JSON\n</tool_call>", "<tool_call>\nno JSON\n</tool_call>", 0),
         ("", "", 0),
+        # One that is none of a tool loses no other, and stays as it is.
+        (f"{QWEN}\n<tool_call>no JSON</tool_call>\n{QWEN}", "<tool_call>no JSON</tool_call>", 2),
+        (f'{CALL}; {{"name": "other", "parameters": {{}}}}; {CALL}', '{"name": "other", "parameters": {}}', 2),
+        (f'{CALL}; {{"name": "weath', '{"name": "weath', 1),
+        (f"{CALL}\nThat is all.", "That is all.", 1),
+        ('{"type": "function", "function": {"name": "weather", "parameters": {"city": "Rome"}}}', "", 1),
+        ('{"function": "weather", "arguments": {"city": "Rome"}}', "", 1),
+        *[(made, made, 0) for made in ODD],
+        *[(f"<tool_call>{made}</tool_call>", f"<tool_call>{made}</tool_call>", 0) for made in ODD],
+        ('{"name": "weather", "arguments": {"t": NaN}}', '{"name": "weather", "arguments": {"t": NaN}}', 0),
+        ('{"name": "weather", "arguments": {"t": 1e999}}', '{"name": "weather", "arguments": {"t": 1e999}}', 0),
     ],
 )
 def test_calls(answer, text, calls, size):
@@ -39,6 +53,26 @@ def test_calls(answer, text, calls, size):
         assert call["function"]["name"] == "weather"
         assert json.loads(call["function"]["arguments"]) == {"city": "Rome"}
     assert len({call["id"] for call in made}) == calls
+
+
+@pytest.mark.parametrize("frame", ["{}", "<tool_call>{}</tool_call>"])
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ('{"a": "two\nlines\tand a tab"}', {"a": "two\nlines\tand a tab"}),
+        (r'{"a": "\ud800", "\udfff": 1}', {"a": "\ud800", "\udfff": 1}),
+        (r'"{\"a\": \"\ud800\"}"', {"a": "\ud800"}),
+        ('{"a": "\u00e9 \U0001f600"}', {"a": "\u00e9 \U0001f600"}),
+        ("{}", {}),
+    ],
+)
+def test_arguments_go_on_as_json(frame, arguments, wanted):
+    parts = ToolCalls({"f"})
+    parts.add(frame.replace("{}", f'{{"name": "f", "arguments": {arguments}}}'))
+    text, (call,) = parts.finish()
+    sent = msgspec.json.encode(call)  # which a lone surrogate fails in
+    assert text == ""
+    assert json.loads(json.loads(sent)["function"]["arguments"]) == wanted
 
 
 def test_without_tools_all_is_text():
@@ -55,6 +89,7 @@ def test_messages_as_templates_take_them():
         ({"content": [{"type": "image_url", "image_url": {"url": "x"}}]}, "a part that is no text"),
         ({"tool_calls": [{"function": {"name": "a", "arguments": "{"}}]}, "are no JSON"),
         ({"tool_calls": [7]}, "without a function's name"),
+        ({"tool_calls": [{"function": {"name": "a", "arguments": r'{"a": "\ud800"}'}}]}, "have a lone surrogate"),
     ]:
         with pytest.raises(ApiError, match=problem):
             as_templates_expect([message])

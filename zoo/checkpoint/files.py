@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _SMALL_FILES = {
     *("config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json"),
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("chat_template.jinja", "chat_template.json"),
     *(
         "vocab.txt",
         "vocab.json",
@@ -42,6 +43,7 @@ _SMALL_FILES = {
     *("sentence_roberta_config.json", "sentence_xlm-roberta_config.json", "sentence_distilbert_config.json"),
 }
 # 1_Pooling, 2_Dense: the steps of a sentence encoder; 2_Router/query_0_Dense: a step of queries alone.
+TEMPLATES = "additional_chat_templates"
 _MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+(?:/[A-Za-z0-9_]*_[A-Za-z]+)?")
 
 NESTED = "0_Transformer"
@@ -98,6 +100,8 @@ def beside_weights(folder: Path) -> list[str]:
     for _ in range(2):  # a router has folders in its own
         modules = [n for n in names if _MODULE_FOLDER.fullmatch(n) and (folder / n).is_dir()]
         names |= {f"{n}/{file}" for n in modules for file in os.listdir(folder / n)}
+    if TEMPLATES in names and (folder / TEMPLATES).is_dir():
+        names |= {f"{TEMPLATES}/{file}" for file in os.listdir(folder / TEMPLATES)}
     return sorted(n for n in beside_weights_among(names) if (folder / n).is_file())
 
 
@@ -115,7 +119,7 @@ def beside_weights_among(names: Collection[str]) -> list[str]:
                 wanted = _SMALL_FILES
             if last in wanted:
                 found.append(name)
-        elif name in _SMALL_FILES:
+        elif name in _SMALL_FILES or (folder == TEMPLATES and last.endswith(".jinja")):
             found.append(name)
     return found
 

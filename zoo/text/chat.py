@@ -15,9 +15,12 @@ from urllib.parse import quote
 import numpy as np
 
 from ..errors import InputError, TokenizerError, nearest
+from ..warning import warn
+from .left_out import left_out
 from .long_texts import MOST, ids_within
 from .special_tokens import ROLES
 from .template import render
+from .template_files import LIMIT, template_files
 from .tokenizer_json import guarded
 
 if TYPE_CHECKING:
@@ -25,10 +28,10 @@ if TYPE_CHECKING:
 
 Messages = Sequence[Mapping[str, Any]]
 
-LIMIT = 1 << 20  # bytes, or characters, of a template
 RENDERED = 1 << 22  # characters that a template may make of messages, beyond four times theirs
 TOKENS = 1 << 14  # special ones, and those that a template uses
 LOOKED_THROUGH = 1 << 30  # characters of a template, once for each added token
+FORM = 64  # messages of a form that is remembered, and such forms
 DEPTH = 100  # of lists and objects in one another
 SPEAKERS = ("system", "developer", "user", "assistant", "tool", "ipython", "function", "environment")
 REASONING = ("reasoning_content", "thinking", "reasoning")  # names for an assistant's thoughts
@@ -42,29 +45,16 @@ class ChatTemplate:
         self.sources, self.where = dict(sources), where
         self._tokenizer = tokenizer
         self._patterns: dict[tuple[str, int], tuple[re.Pattern[str], re.Pattern[str]]] = {}
+        self._complete: set[Any] = set()  # forms of messages of which the template leaves nothing out
         for name, source in self.sources.items():
             if len(source) > LIMIT:
                 raise TokenizerError(f"{where}: the chat template {name!r} has more than {LIMIT} characters")
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> ChatTemplate | None:
-        """The templates in a tokenizer's files, chat_template.jinja before tokenizer_config.json; None if none."""
-        folder, name = tokenizer.folder, "chat_template.jinja"
-        if name in tokenizer.files:
-            path, data = folder.where(name), folder.read(name, LIMIT, TokenizerError)
-            try:
-                return cls({"default": data.decode()}, tokenizer, path)
-            except UnicodeDecodeError as e:
-                raise TokenizerError(f"{path}: not UTF-8 at byte {e.start}") from None
-        if (stated := tokenizer.chat_template) is None:
-            return None
-        path = folder.where("tokenizer_config.json")
-        named: Any = {"default": stated} if isinstance(stated, str) else stated
-        if isinstance(named, list):
-            named = {t.get("name"): t.get("template") for t in named if isinstance(t, dict)}
-        if not isinstance(named, dict) or not named or not all(isinstance(x, str) for p in named.items() for x in p):
-            raise TokenizerError(f"{path}: chat_template is {str(stated)[:80]!r}, expected a text or named texts")
-        return cls(named, tokenizer, path)
+        """The templates in a tokenizer's files; None if there are none."""
+        found = template_files(tokenizer.folder, tokenizer.chat_template)
+        return None if found is None else cls(found.sources, tokenizer, found.where)
 
     def render(
         self,
@@ -81,6 +71,10 @@ class ChatTemplate:
 
         add_generation_prompt: with the head of the answer.  continue_final_message: without the end of the last
         message.  template: the name of one of several.  variables: further variables of the template.
+
+        The role developer becomes system where the template does not know it.  InputError: the template leaves out a
+        message, its calls of tools, a tool or a document; of an assistant's text beside its calls it may, with a
+        warning.
         """
         if add_generation_prompt and continue_final_message:
             raise InputError("add_generation_prompt and continue_final_message exclude each other")
@@ -89,6 +83,8 @@ class ChatTemplate:
         for i, turn in enumerate(turns):
             self._check(turn, f"messages[{i}]", self.sources[name])
             turns[i] = _as_templates_expect(turn)
+        if not re.search(r"['\"]developer['\"]", self.sources[name]):
+            turns = _with_system_for_developer(turns)
         final = _marked_end(turns[-1]) if continue_final_message else ""
         special = {f"{r}_token": t for r in ROLES if (t := getattr(self._tokenizer, f"{r}_token")) is not None}
         given = {
@@ -99,7 +95,9 @@ class ChatTemplate:
             else [_plain(d, "documents") for d in _listed(documents, "documents")],
             "add_generation_prompt": add_generation_prompt,
         }
-        text = self._rendered(name, {**special, **_plain(variables or {}, "variables"), **given})
+        every = {**special, **_plain(variables or {}, "variables"), **given}
+        text = self._rendered(name, every)
+        self._check_left_out(name, every, text)
         return _cut_at_end(text, final) if continue_final_message else text
 
     def encode(self, messages: Messages, **options: Any) -> list[int]:
@@ -166,6 +164,28 @@ class ChatTemplate:
             and not re.search(r"\.text\b|\[['\"](text|type)['\"]\]", source)
         ):
             raise InputError(f"{where}: content is a {type(content).__name__}, and this template takes texts only")
+
+    def _check_left_out(self, name: str, variables: dict[str, Any], text: str) -> None:
+        """InputError, or a warning, for what the template leaves out; messages of a form are looked at once."""
+        turns = variables["messages"]
+        kinds = [(turn["role"], type(turn.get("content")), bool(turn.get("content")), *turn) for turn in turns]
+        others = [(k, v is None or len(v)) for k, v in variables.items() if k in ("tools", "documents")]
+        form = (name, variables["add_generation_prompt"], *kinds, *others)
+        if form in self._complete:
+            return
+        is_complete = True
+        for part in left_out(variables, text, lambda changed: self._rendered(name, changed)):
+            is_complete = False
+            what = {"content": "", "tool_calls": "the tool calls of "}.get(part.kind, "")
+            role = f", of the role {part.role!r}," if part.role else ""
+            problem = f"the chat template of {self.where} leaves out {what}{part.what}{role} without a word"
+            turn = turns[int(part.what[9:-1])] if part.role else {}
+            if part.kind == "content" and part.role == "assistant" and turn.get("tool_calls"):
+                warn(f"{problem}: of a message with tool calls it writes these alone")
+            else:
+                raise InputError(f"{problem}: the model would not see it; give it in another way, or leave it out")
+        if is_complete and len(form) < FORM and len(self._complete) < FORM:
+            self._complete.add(form)
 
     def _rendered(self, name: str, variables: dict[str, Any]) -> str:
         most = RENDERED + 4 * sum(map(len, _texts(variables)))
@@ -244,6 +264,21 @@ def _as_templates_expect(turn: dict[str, Any]) -> dict[str, Any]:
     turn = {name: value for name, value in turn.items() if value is not None}
     found = next((turn[name] for name in REASONING if name in turn), None)
     return turn if found is None else {"thinking": found, **turn, "reasoning_content": found}
+
+
+def _with_system_for_developer(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Messages for a template that does not know OpenAI's later name of the role system.
+
+    What begins the chat becomes one message, since many templates take one at most, and that at the beginning.
+    """
+    if not any(turn["role"] == "developer" for turn in turns):
+        return turns
+    turns = [{**turn, "role": "system"} if turn["role"] == "developer" else turn for turn in turns]
+    count = next((i for i, turn in enumerate(turns) if turn["role"] != "system"), len(turns))
+    texts = [turn["content"] for turn in turns[:count]]
+    if count < 2 or not all(isinstance(text, str) for text in texts):
+        return turns
+    return [{**turns[0], "content": "\n\n".join(texts)}, *turns[count:]]
 
 
 def _listed(values: Any, name: str) -> list[Any]:

@@ -289,6 +289,7 @@ class Tokenizer:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name in self.files:
+            (folder / name).parent.mkdir(exist_ok=True)
             self.folder.copy(name, folder / name)
         return [folder / name for name in self.files]
 

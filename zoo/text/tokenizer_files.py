@@ -17,6 +17,7 @@ from ..files.folder import CheckpointFolder
 from ..guards.tokenizer import check_charsmap, check_pieces, check_vocabulary
 from .sentencepiece_model import MAX_BYTES, UNKNOWN, USER_DEFINED, read_sentencepiece
 from .special_tokens import LIMIT, add_tokens, special_tokens, tokenizer_json
+from .template_files import template_files
 from .tokenizer_json import MAX_MERGES, MAX_NODES, guarded, tokenizer_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ UNLIMITED = 10**9  # tokens; transformers writes 1e30 where a tokenizer has no l
 
 FILES = (  # those with a vocabulary first: messages name the first that there is
     *("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spm.model", "merges.txt"),
-    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
+    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
 )
 
 
@@ -59,7 +60,7 @@ class Loaded(NamedTuple):
     backend: tokenizers.Tokenizer  # truncation and padding off
     roles: dict[str, str]  # "pad" -> "[PAD]"; a role that the tokenizer lacks is absent
     folder: CheckpointFolder
-    files: list[str]  # those of FILES that the folder has
+    files: list[str]  # those of FILES that the folder has, and of chat templates
     chat_template: Any  # the value in tokenizer_config.json
     model_max_length: int | None
     padding_side: Side
@@ -113,6 +114,8 @@ def _loaded(folder: CheckpointFolder) -> Loaded:
     tidies = bool(config.get("clean_up_tokenization_spaces")) and type(backend.model).__name__ != "BPE"
     sides = _side(config, "padding_side"), _side(config, "truncation_side")
     template = config.get("chat_template")
+    found = template_files(folder, template)
+    have += [] if found is None else found.files
     return Loaded(backend, roles, folder, have, template, _max_length(config), *sides, tidies, typed)
 
 

@@ -1,7 +1,8 @@
 """Calls of tools in a model's answer, as the templates of Llama 3.1 and Qwen ask for them.
 
-Llama 3.1: the whole answer is {"name": ..., "parameters": {...}}, several apart by ";".  Qwen (2.5 and later, and
-Hermes): <tool_call>{"name": ..., "arguments": {...}}</tool_call> anywhere in the answer.
+Llama 3.1: the answer begins with {"name": ..., "parameters": {...}}, several apart by ";".  Qwen (2.5 and later, and
+Hermes): <tool_call>{"name": ..., "arguments": {...}}</tool_call> anywhere in the answer.  The object may also be in
+another, {"type": "function", "function": {...}}, and have line breaks in its strings.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 from .errors import ApiError
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
+SPACES = "; \n\r\t"
+_BETWEEN = re.compile(f"[{SPACES}]*")
 _BLOCK = re.compile(f"{OPEN}(.*?)(?:{CLOSE}|$)", re.DOTALL)
 
 
@@ -53,40 +56,61 @@ class ToolCalls:
         return text
 
     def finish(self) -> tuple[str, list[dict[str, Any]]]:
-        """The rest of the text, and the calls."""
-        blocks = _BLOCK.findall(self._held)
-        texts = blocks or _objects(self._held)
-        calls = [self._call(text) for text in texts]
-        if not texts or None in calls:
-            return self._held, []
-        return (_BLOCK.sub("", self._held).strip() if blocks else ""), [call for call in calls if call]
+        """The rest of the text, and the calls; what is written as a call, and is none of a tool, is text."""
+        calls: list[dict[str, Any]] = []
 
-    def _call(self, text: str) -> dict[str, Any] | None:
-        try:
-            made = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        if isinstance(made, dict) and "function" in made and "name" not in made:
-            made["name"] = made["function"]
-        if not isinstance(made, dict) or made.get("name") not in self._names:
+        def text_of(block: str, content: str) -> str:
+            """Nothing for a call, which is kept; the block as it is for anything else."""
+            call = self._call(_loaded(content))
+            calls.extend([] if call is None else [call])
+            return block if call is None else ""
+
+        if _BLOCK.search(self._held):
+            text = _BLOCK.sub(lambda found: text_of(found[0], found[1]), self._held).strip()
+        else:
+            text = "".join(text_of(*part) for part in _objects(self._held)).strip(SPACES)
+        return (text, calls) if calls else (self._held, [])
+
+    def _call(self, made: Any) -> dict[str, Any] | None:
+        """The call of a tool that an object is; None: it is none."""
+        if isinstance(made, dict) and "name" not in made:  # as Llama 3 writes it: {"function": ...}
+            inner = made.get("function")
+            made = inner if isinstance(inner, dict) else {**made, "name": inner}
+        if not isinstance(made, dict) or not isinstance(name := made.get("name"), str) or name not in self._names:
             return None
         arguments = made.get("arguments", made.get("parameters", {}))
-        arguments = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        function = {"name": made["name"], "arguments": arguments}
+        if not isinstance(arguments, str):
+            try:
+                arguments = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+            except ValueError:  # Infinity and NaN, which JSON does not have
+                return None
+        # Half of a surrogate pair goes on as its escape: in JSON it stands in a string.
+        function = {"name": name, "arguments": arguments.encode(errors="backslashreplace").decode()}
         return {"id": f"call_{uuid.uuid4().hex[:24]}", "type": "function", "function": function}
 
 
-def _objects(text: str) -> list[str]:
-    """The JSON objects of a text that has nothing else, apart by ";" or spaces; none if there is something else."""
-    found, decoder, text = [], json.JSONDecoder(), text.strip()
-    while text:
+def _loaded(text: str) -> Any:
+    """The value of a JSON text, which may have line breaks in its strings, as models write them; None if it is none."""
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _objects(text: str) -> list[tuple[str, str]]:
+    """The JSON values that a text begins with, apart by ";" or spaces, and its rest.
+
+    Parts of the text, each with the JSON in it; of the last, the rest, it is "".
+    """
+    found, decoder, at = list[tuple[str, str]](), json.JSONDecoder(strict=False), 0
+    while begin := _BETWEEN.match(text, at):
         try:
-            _, end = decoder.raw_decode(text)
+            _, end = decoder.raw_decode(text, begin.end())
         except (ValueError, RecursionError):
-            return []
-        found.append(text[:end])
-        text = text[end:].lstrip("; \n")
-    return found
+            break
+        found.append((text[at:end], text[begin.end() : end]))
+        at = end
+    return [*found, (text[at:], "")]
 
 
 def as_templates_expect(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -112,7 +136,11 @@ def _with_object(call: Any, i: int) -> dict[str, Any]:
     arguments = function.get("arguments", {})
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments)
+            arguments = json.loads(arguments, strict=False)
+            json.dumps(arguments, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            problem = "the arguments of a tool call have a lone surrogate"
+            raise ApiError(400, f"messages[{i}]: {problem}", param="messages") from None
         except (ValueError, RecursionError):
             raise ApiError(400, f"messages[{i}]: the arguments of a tool call are no JSON", param="messages") from None
     return {**call, "function": {**function, "arguments": arguments}}
