@@ -94,8 +94,7 @@ def roles(
     massive: the layer whose MLP makes a channel of the stream massive (Sun et al. 2024).
     """
     source = _Names(absent)
-    tied = {target: owner for target, owner in cls.tied.items() if config.tied or target.endswith(".bias")}
-    renamed = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=tied)
+    renamed = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=cls.ties(config))
     w = Weights(Reader(renamed, _BACKEND, sizes=config.sizes()))
     model = cls(w, config)
     bodies = list(bodies_of(model).values())

@@ -101,6 +101,16 @@ class Pretrained(Trainable):
         raise InputError(f"{self.architecture} takes no {name}, only {', '.join(taken)}{guess}")
 
     @classmethod
+    def ties(cls, config: Config) -> dict[str, str]:
+        """Canonical name -> the name whose array it shares, where the file has one of the two or both are equal.
+
+        `tie_word_embeddings` is about the heads' matrices: a head's two biases, and the words of encoder and decoder,
+        were one array in every version before 5 of transformers, whatever the config says.
+        """
+        alone = (".bias", "coder.embed_tokens.weight")
+        return {name: owner for name, owner in cls.tied.items() if config.tied or name.endswith(alone)}
+
+    @classmethod
     def from_source(
         cls: type[M],
         source: Source | Random,
@@ -113,9 +123,7 @@ class Pretrained(Trainable):
         dtype, device, weights, trainable = options.dtype, options.device, options.weights, options.trainable
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
-        # An untied projection still shares its bias with the head where the file has only one of the two.
-        tied = {t: o for t, o in cls.tied.items() if config.tied or t.endswith(".bias")}
-        named = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=tied)
+        named = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=cls.ties(config))
         if device == AUTO:  # an engine that computes in float32 would take four times the memory of 16-bit matrices
             kept = _has_16bit(named) and cls.keep_16bit and weights is None
             device = resolved(AUTO, "torch" if trainable else dtype or ("bfloat16" if kept else None))

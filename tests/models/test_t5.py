@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -84,3 +86,42 @@ def test_refused(folder):
             T5Config.from_dict(raw)
     with pytest.raises(UnsupportedError, match="expected ACTIVATION or gated-ACTIVATION"):
         T5Config.from_dict({"feed_forward_proj": "gelu-gated"})
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {},
+        {"tie_word_embeddings": True},
+        {"tie_word_embeddings": False},  # version 1.1 as transformers 4 wrote it
+        {"tie_word_embeddings": True, "scale_decoder_outputs": False},  # and as transformers 5 does
+        {"tie_word_embeddings": False, "scale_decoder_outputs": True},
+        {"scale_decoder_outputs": False},
+    ],
+)
+@pytest.mark.parametrize("kind", ["T5", "MT5"])
+def test_scaled_logits_are_those_of_transformers(kind, raw, tmp_path):
+    torch = pytest.importorskip("torch", reason="needs torch, the reference")
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 1, "num_heads": 4, "vocab_size": 60}
+    torch.manual_seed(0)
+    theirs = getattr(transformers, f"{kind}ForConditionalGeneration")(
+        getattr(transformers, f"{kind}Config")(**sizes, decoder_start_token_id=0)
+    )
+    theirs.save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    saved = json.loads(path.read_text())
+    for name in ("tie_word_embeddings", "scale_decoder_outputs"):
+        saved.pop(name, None)
+    path.write_text(json.dumps({**saved, **raw}))
+    theirs = type(theirs).from_pretrained(tmp_path).eval()
+    ids, written = np.arange(3, 12)[None], np.arange(5, 9)[None]
+    with torch.no_grad():
+        wanted = theirs(torch.tensor(ids), decoder_input_ids=torch.tensor(written)).logits.numpy()
+    model = zoo.load_model(tmp_path)
+    np.testing.assert_allclose(model(ids, decoder_input_ids=written).logits, wanted, rtol=1e-4, atol=1e-5)
+    zoo.save(model, tmp_path / "again")
+    again = type(theirs).from_pretrained(tmp_path / "again").eval()
+    with torch.no_grad():
+        found = again(torch.tensor(ids), decoder_input_ids=torch.tensor(written)).logits.numpy()
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

@@ -51,7 +51,8 @@ class RenamedSource:
         self.copies: dict[str, list[str]] = {}  # name in the file -> other names of the same array
         self.heads: list[str] = []  # a head's tensors that have the name of one of the base model's
         self._align(is_base_model)
-        for target, owner in tied.items():
+        # First the pairs that the file has one of, so that the array of a third name serves the others.
+        for target, owner in sorted(tied.items(), key=lambda pair: self.origin.keys().isdisjoint(pair)):
             self._tie(target, owner)
 
     def names(self) -> Collection[str]:
@@ -126,4 +127,9 @@ def _equal(source: Source, a: str, b: str) -> bool:
     if source.shape(a) != source.shape(b) or source.dtype(a) != source.dtype(b):
         return False
     pairs = zip(stored_arrays(source.read(a)), stored_arrays(source.read(b)), strict=True)
-    return all(np.array_equal(x, y) for x, y in pairs)
+    return all(_is_view_of_the_same(x, y) or np.array_equal(x, y) for x, y in pairs)
+
+
+def _is_view_of_the_same(x: np.ndarray, y: np.ndarray) -> bool:
+    """True for two names of one array in a file of torch."""
+    return x.__array_interface__ == y.__array_interface__

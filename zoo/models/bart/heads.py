@@ -18,7 +18,7 @@ from ...nn import Dropout, Linear
 from ...typing import Array
 from ...weights import Weights
 from .config import BartConfig, MarianConfig
-from .model import NAME_MAP, Encoder, Stack
+from .model import NAME_MAP, TIED_BELOW, TIED_SIDES, Encoder, Stack
 
 
 class BartModel(ReadTwice):
@@ -26,6 +26,7 @@ class BartModel(ReadTwice):
 
     config_class = BartConfig
     name_map = NAME_MAP
+    tied = TIED_SIDES
     is_base_model = True
 
     def __init__(self, w: Weights, cfg: BartConfig):
@@ -41,6 +42,7 @@ class MarianModel(Seq2SeqModel):
 
     config_class = MarianConfig
     name_map = NAME_MAP
+    tied = TIED_SIDES
     is_base_model = True
 
     def __init__(self, w: Weights, cfg: MarianConfig):
@@ -53,6 +55,7 @@ class BartHead(ReadTwice):
 
     config_class = BartConfig
     name_map = NAME_MAP
+    tied = TIED_BELOW
 
     def __init__(self, w: Weights, cfg: BartConfig):
         self.config = cfg

@@ -31,29 +31,32 @@ NAME_MAP = NameMap(
     prefix="model",
     base=("shared", "encoder", "decoder"),
     ignored=(
-        r"(^|\.)(en|de)coder\.embed_tokens\.weight$",  # copies of `shared`
+        r"^(model\.)?shared\.weight$",  # not read where both sides and the head have words of their own
         r"(^|\.)(en|de)coder\.version$",
         r"^lm_head\.",
         r"^final_logits_bias$",
         r"^(model\.)?(en|de)coder\.embed_positions\.weight$",  # of Marian, which are computed
     ),
 )
-TIED = {"lm_head.weight": "model.shared.weight"}
+# The words of a model without a head, and with one.
+TIED_SIDES = {f"{side}.embed_tokens.weight": "shared.weight" for side in ("decoder", "encoder")}
+TIED_BELOW = {f"model.{name}": f"model.{owner}" for name, owner in TIED_SIDES.items()}
+TIED = {"lm_head.weight": "model.shared.weight", **TIED_BELOW}
 TIED_ALONE = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
 
 
 class Embeddings(Module):
-    """Words and positions; w: of the model, side: "encoder" or "decoder", words: the name of their table."""
+    """Words and positions; w: of the encoder or the decoder."""
 
-    def __init__(self, w: Weights, cfg: BartConfig, side: str, words: str = "shared"):
+    def __init__(self, w: Weights, cfg: BartConfig):
         D, self.max_positions = cfg.d_model, cfg.max_position_embeddings
-        self.word = w.embedding(f"{words}.weight", cfg.vocab_size, D)
+        self.word = w.embedding("embed_tokens.weight", cfg.vocab_size, D)
         self.scale = D**0.5 if cfg.scale_embedding else 1.0
         self.padding = cfg.pad_token_id
         self.position = self.norm = None
         if cfg.learned:
-            self.position = (w / side).get("embed_positions.weight", (self.max_positions + OFFSET, D))
-            self.norm = LayerNorm(w / side / "layernorm_embedding", D, EPS)
+            self.position = w.get("embed_positions.weight", (self.max_positions + OFFSET, D))
+            self.norm = LayerNorm(w / "layernorm_embedding", D, EPS)
         self.dropout = Dropout(cfg.dropout)
 
     def __call__(self, t: TextInputs) -> Array:
@@ -93,7 +96,7 @@ class Encoder(TextModel):
 
     def __init__(self, w: Weights, cfg: BartConfig):
         self.config = cfg
-        self.embeddings = Embeddings(w, cfg, "encoder")
+        self.embeddings = Embeddings(w / "encoder", cfg)
         self.layers = [EncoderLayer(w / "encoder.layers" / i, cfg) for i in range(cfg.encoder_layers)]
 
     def encode(self, t: TextInputs) -> Array:
@@ -107,8 +110,8 @@ class Encoder(TextModel):
 class Stack(Module):
     """The decoder's layers."""
 
-    def __init__(self, w: Weights, cfg: BartConfig, words: str = "shared"):
-        self.embeddings = Embeddings(w, cfg, "decoder", words)
+    def __init__(self, w: Weights, cfg: BartConfig):
+        self.embeddings = Embeddings(w / "decoder", cfg)
         like_trocr: Any = cfg  # which has the fields that its layers read
         self.layers = [trocr.Layer(w / "decoder.layers" / i, like_trocr) for i in range(cfg.decoder_layers)]
 
@@ -162,7 +165,7 @@ class BartForCausalLM(Decoder):
 
     def __init__(self, w: Weights, cfg: BartConfig):
         self.config = cfg
-        self.base_model = Stack(w / "model", cfg, "decoder.embed_tokens")
+        self.base_model = Stack(w / "model", cfg)
         self.head = Linear(w / "lm_head", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
 
 

@@ -30,9 +30,8 @@ NAME_MAP = NameMap(
     ),
 )
 TIED = {
-    f"{head}.decoder.{part}": owner or f"{head}.bias"
-    for head in ("cls.predictions", "lm_predictions.lm_head")
-    for part, owner in (("weight", "deberta.embeddings.word_embeddings.weight"), ("bias", ""))
+    "cls.predictions.decoder.weight": "deberta.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
 # Argument -> the config's field that bounds its ids, or is the width of its vectors.
 INPUTS = {"input_ids": "vocab_size", "position_ids": "max_position_embeddings", "inputs_embeds": "hidden_size"}
@@ -181,17 +180,19 @@ class DebertaV2Head(BertHead):
 
 
 class Predictions(Module):
-    """The masked language modelling head of v3: a logit for each word of the vocabulary."""
+    """The masked language modelling head of v3: a logit for each word of the vocabulary, always by the embeddings."""
 
     def __init__(self, w: Weights, cfg: DebertaV2Config):
         D = cfg.hidden_size
+        self.word = (w / "deberta.embeddings").embedding("word_embeddings.weight", cfg.vocab_size, D)
+        w = w / "lm_predictions.lm_head"
         self.dense = Linear(w / "dense", D, D, act=cfg.hidden_act)
         self.norm = LayerNorm(w / "LayerNorm", D, cfg.layer_norm_eps)
-        self.decoder = Linear(w / "decoder", D, cfg.vocab_size, vocab=True)
+        self.bias = w.get("bias", (cfg.vocab_size,))
 
     def __call__(self, x: Array) -> Array:
         """x (..., D) -> (..., V)."""
-        return self.decoder(self.norm(self.dense(x)))
+        return ops.linear(self.norm(self.dense(x)), self.word, self.bias)
 
 
 class DebertaV2ForMaskedLM(DebertaV2Head):
@@ -202,7 +203,7 @@ class DebertaV2ForMaskedLM(DebertaV2Head):
         if cfg.legacy:
             self.head = BertPredictions(w / "cls.predictions", cfg)
         else:
-            self.head = Predictions(w / "lm_predictions.lm_head", cfg)
+            self.head = Predictions(w, cfg)
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, V)."""

@@ -29,6 +29,7 @@ class T5Config(Config):
     classifier_dropout: float = 0.0
     layer_norm_epsilon: float = 1e-6
     feed_forward_proj: str = "relu"
+    scale_decoder_outputs: bool | None = None  # whether logits are scaled by d_model^-0.5
     pad_token_id: int | None = 0
     eos_token_id: int | list[int] | None = 1
     decoder_start_token_id: int | None = 0
@@ -79,8 +80,13 @@ class T5Config(Config):
 
     @property
     def tied(self) -> bool:
-        # A file that has both matrices keeps both; `tie_word_embeddings` says whether logits are scaled.
+        # A file that has several matrices of words keeps them, whatever the config says.
         return True
+
+    @property
+    def scales_logits(self) -> bool:
+        # Before version 5 of transformers `tie_word_embeddings` said so.
+        return self.tie_word_embeddings if self.scale_decoder_outputs is None else self.scale_decoder_outputs
 
     def require_tokens(self) -> None:
         """Raise ConfigError unless each of the ids that heads on the decoder's states need is one token's."""
@@ -120,3 +126,7 @@ class MT5Config(T5Config):
     num_layers: int = 8
     num_heads: int = 6
     feed_forward_proj: str = "gated-gelu"
+
+    @property
+    def scales_logits(self) -> bool:
+        return False  # as in version 5 of transformers: version 4 did where `tie_word_embeddings` was true

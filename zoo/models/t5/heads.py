@@ -5,13 +5,20 @@ Shapes: B rows, T tokens, D d_model, L labels.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...inputs import TextInputs, TextModel
 from ...inputs.encoder_decoder import ReadTwice, Seq2SeqQuestionAnsweringOutput
 from ...nn import Dropout, Linear
 from ...typing import Array
 from ...weights import NameMap, Weights
 from .config import T5Config
-from .model import IGNORED, T5EncoderModel, T5Stack
+from .model import IGNORED, TIED_ENCODER, TIED_SIDES, T5EncoderModel, T5Stack
+
+
+def _below(ties: Mapping[str, str]) -> dict[str, str]:
+    """The ties of a model below the name "transformer"."""
+    return {f"transformer.{name}": f"transformer.{owner}" for name, owner in ties.items()}
 
 
 class T5ForTokenClassification(TextModel):
@@ -19,6 +26,7 @@ class T5ForTokenClassification(TextModel):
 
     config_class = T5Config
     name_map = T5EncoderModel.name_map
+    tied = _below(TIED_ENCODER)
 
     def __init__(self, w: Weights, cfg: T5Config):
         self.config = cfg
@@ -36,6 +44,7 @@ class T5ForSequenceClassification(ReadTwice):
 
     config_class = T5Config
     name_map = NameMap(prefix="transformer", base=("shared", "encoder", "decoder"), ignored=IGNORED)
+    tied = _below(TIED_SIDES)
 
     def __init__(self, w: Weights, cfg: T5Config):
         D, self.config = cfg.d_model, cfg
@@ -53,6 +62,7 @@ class T5ForSequenceClassification(ReadTwice):
 class T5ForQuestionAnswering(ReadTwice):
     config_class = T5Config
     name_map = NameMap(prefix="transformer", base=(), ignored=IGNORED)
+    tied = TIED_SIDES
 
     def __init__(self, w: Weights, cfg: T5Config):
         self.config = cfg

@@ -26,10 +26,13 @@ from ...weights import NameMap, Weights
 from .config import T5Config
 
 IGNORED = (
-    r"(^|\.)embed_tokens\.weight$",  # copies of `shared`
+    r"(^|\.)shared\.weight$",  # not read where both sides and the head have words of their own
     r"EncDecAttention\.relative_attention_bias\.weight$",  # which old files have, and no version reads
 )
-TIED = {"lm_head.weight": "shared.weight"}
+# The words of an encoder, of both sides, and of both and the head.
+TIED_ENCODER = {"encoder.embed_tokens.weight": "shared.weight"}
+TIED_SIDES = {**TIED_ENCODER, "decoder.embed_tokens.weight": "shared.weight"}
+TIED = {**TIED_SIDES, "lm_head.weight": "shared.weight"}
 
 
 class T5EncoderOutput(NamedTuple):
@@ -39,7 +42,7 @@ class T5EncoderOutput(NamedTuple):
 class Embeddings(Module):
     def __init__(self, w: Weights, cfg: T5Config):
         self.max_positions = cfg.max_position_embeddings
-        self.word = w.embedding("shared.weight", cfg.vocab_size, cfg.d_model)
+        self.word = w.embedding("embed_tokens.weight", cfg.vocab_size, cfg.d_model)
         self.dropout = Dropout(cfg.dropout_rate)
 
     def __call__(self, t: TextInputs) -> Array:
@@ -143,11 +146,11 @@ class T5EncoderModel(TextModel):
 
     config_class = T5Config
     name_map = NameMap(prefix="transformer", base=(), ignored=(*IGNORED, r"^decoder\.", r"^lm_head\."))
+    tied = TIED_ENCODER
 
     def __init__(self, w: Weights, cfg: T5Config):
-        self.config = cfg
+        w, layers, self.config = w / "encoder", range(cfg.num_layers), cfg
         self.embeddings = Embeddings(w, cfg)
-        w, layers = w / "encoder", range(cfg.num_layers)
         self.layers = [EncoderLayer(w / "block" / i, cfg, first=i == 0) for i in layers]
         self.norm = RMSNorm(w / "final_layer_norm", cfg.d_model, cfg.layer_norm_epsilon)
         self.dropout = Dropout(cfg.dropout_rate)
@@ -167,8 +170,8 @@ class T5Stack(Module):
     """The decoder's layers."""
 
     def __init__(self, w: Weights, cfg: T5Config):
-        self.embeddings = Embeddings(w, cfg)
         w, layers = w / "decoder", range(cfg.decoder_layers)
+        self.embeddings = Embeddings(w, cfg)
         self.layers = [DecoderLayer(w / "block" / i, cfg, first=i == 0) for i in layers]
         self.norm = RMSNorm(w / "final_layer_norm", cfg.d_model, cfg.layer_norm_epsilon)
         self.dropout = Dropout(cfg.dropout_rate)
@@ -183,7 +186,7 @@ class T5Stack(Module):
 
 class LanguageHead(Module):
     def __init__(self, w: Weights, cfg: T5Config):
-        self.scale = cfg.d_model**-0.5 if cfg.tie_word_embeddings else 1.0
+        self.scale = cfg.d_model**-0.5 if cfg.scales_logits else 1.0
         self.product = Linear(w, cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
 
     def __call__(self, x: Array) -> Array:
@@ -228,6 +231,7 @@ class T5Model(Seq2SeqModel):
 
     config_class = T5Config
     name_map = NameMap(prefix="transformer", base=(), ignored=(*IGNORED, r"^lm_head\."))
+    tied = TIED_SIDES
     is_base_model = True
 
     def __init__(self, w: Weights, cfg: T5Config):
