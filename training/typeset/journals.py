@@ -203,9 +203,13 @@ def _over(rng: random.Random, roles: dict[int, str], heads: int, theme: str) -> 
 
 
 def _table(b: Builder, columns: int, rows: int) -> str:
+    """Return the element of a table of made-up texts."""
+    return element_of(b, table(b.words, columns, rows))
+
+
+def element_of(b: Builder, made: Content) -> str:
     """Return the element of a table whose texts fold, with few rules and small letters."""
     rng, name = b.rng, f"t{len(b.tables)}"
-    made = table(b.words, columns, rows)
     look = styles.style(rng, name, made.heads, b.held_out, None if b.held_out else rng.choice(BORDERS))
     t, css = f"#{name}", [look.css]
     css.append(
