@@ -57,9 +57,9 @@ def run_rounded(case: Case, weights: str, *, device: str | None = None, seed: in
         if other is not checkpoint:
             measures.append(beside_the_package(other))
         if is_sentence_encoder(checkpoint.modules):
-            from zoo.tasks import task_class
+            from zoo.tasks.embed import Embed
 
-            make: Any = task_class("embed").from_checkpoint
+            make: Any = Embed.from_checkpoint
             pair = (
                 make(checkpoint, options=Options(device=None if on_onnx else device)),
                 make(other, options=Options(device=device, **said)),

@@ -7,34 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-# The end of a class's name -> the task that such a checkpoint was trained for.  Other heads (ForMultipleChoice,
-# ForMaskedImageModeling, Backbone, ...) have a model and no task.
-TASK_OF_HEAD: dict[str, str] = {
-    "Model": "embed",
-    "ForMaskedLM": "fill-mask",
-    "ForSequenceClassification": "classify",
-    "ForTokenClassification": "tag",
-    "ForQuestionAnswering": "answer",
-    "ForCausalLM": "generate",
-    "LMHeadModel": "generate",
-    "ForImageClassification": "classify",
-    "ForImageClassificationWithTeacher": "classify",
-    "ForSemanticSegmentation": "segment",
-    "ForSegmentation": "segment",
-    "ForObjectDetection": "detect",
-    "ForConditionalGeneration": "text2text-generation",
-    "ForAudioClassification": "audio-classification",
-}
-# Tasks that read the output of another one's head, in families without a head of their own.
-_SAME_HEAD = {
-    "sparse-embed": "fill-mask",
-    "multi-vector-embed": "embed",
-    "rerank": "classify",
-    "zero-shot-classification": "classify",
-    "embed": "zero-shot-image-classification",
-    "summarization": "text2text-generation",
-    "translation": "text2text-generation",
-}
+from .task_kinds import LOSS_OF_HEAD, TASK_OF_HEAD, Input, TaskKind
+
 # Heads with these words in their names are those of models of images.
 _OF_IMAGES = ("Image", "Segmentation", "ObjectDetection", "Backbone")
 
@@ -47,10 +21,10 @@ class Family:
     prefix: the beginning of its classes' names, here as in transformers: "Bert".
     heads: the ends of these names: "Model", "ForMaskedLM", ...  If a task has several heads, it loads the checkpoint's
         own, or else the first of them.
-    tasks: head -> the task that its checkpoints were trained for (None: none), if not the one in TASK_OF_HEAD.
-    losses: head -> the name of its loss in zoo/apps/train/losses.py (None: none), if not the one in LOSS_OF_HEAD there.
-    reads: "text", "image", or "both" for an encoder of images with a decoder or an encoder of texts.  By default
-        "image" if one of the heads is one of images, else "text".
+    tasks: head -> the task that its checkpoints were trained for (None: none), if not the one of `zoo.task_kinds`.
+    losses: head -> the name of its loss in zoo/apps/train/losses.py (None: none), if not the one of `zoo.task_kinds`.
+    reads: "text", "image", "audio", or "both" for an encoder of images with a decoder or an encoder of texts.  By
+        default "image" if one of the heads is one of images, else "text".
     processor: transformers' class of image processors, for checkpoints whose preprocessor_config.json names none.
     names: head -> the name of its class in transformers, if it is not `<prefix><head>`.
     classes: the prefix of another family in `module`, whose classes serve this family's config too: "Roberta".
@@ -67,7 +41,7 @@ class Family:
     heads: tuple[str, ...]
     tasks: Mapping[str, str | None] = field(default_factory=dict)
     losses: Mapping[str, str | None] = field(default_factory=dict)
-    reads: Literal["text", "image", "both"] | None = None
+    reads: Literal["text", "image", "audio", "both"] | None = None
     processor: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     classes: str = ""
@@ -78,12 +52,17 @@ class Family:
         """True if a checkpoint comes with an image processor."""
         if self.reads is None:
             return any(word in head for head in self.heads for word in _OF_IMAGES)
-        return self.reads != "text"
+        return self.reads in ("image", "both")
 
     @property
     def reads_texts(self) -> bool:
         """True if a checkpoint comes with a tokenizer."""
         return self.reads == "both" or not self.reads_images
+
+    @property
+    def task_input(self) -> Input:
+        """What the inputs of its tasks are."""
+        return "image" if self.reads_images else "audio" if self.reads == "audio" else "text"
 
     @property
     def is_decoder(self) -> bool:
@@ -131,16 +110,20 @@ class Family:
         """The heads of a task."""
         return tuple(head for head in self.heads if self.task_of(head) == task)
 
-    def heads_by_task(self, tasks: Iterable[str], architectures: Iterable[str]) -> dict[str, str]:
+    def loss_of(self, head: str) -> str | None:
+        """The name of a head's loss in zoo/apps/train/losses.py, or None if it has none."""
+        return self.losses.get(head, LOSS_OF_HEAD.get(head))
+
+    def heads_by_task(self, kinds: Iterable[TaskKind], architectures: Iterable[str]) -> dict[TaskKind, str]:
         """The head for each of the tasks that the family has one for: the one that `architectures` names, or else the
         first.
         """
         own, found = self.head_of(architectures), {}
-        for task in tasks:
-            if task == "rerank" and own is not None and self.is_decoder and own in self.heads_for("generate"):
-                found[task] = own
+        for kind in kinds:
+            if own in kind.classes and self.is_decoder:  # such as a language model that ranks documents
+                found[kind] = own
                 continue
-            heads = self.heads_for(task) or self.heads_for(_SAME_HEAD.get(task, task))
+            heads = self.heads_for(kind.name) or self.heads_for(kind.borrows or kind.name)
             if heads:
-                found[task] = own if own in heads else heads[0]
+                found[kind] = own if own in heads else heads[0]
         return found

@@ -293,6 +293,7 @@ FAMILIES: dict[str, Family] = {
         heads=("ForConditionalGeneration", "Model", "ForAudioClassification", "ForCausalLM"),
         tasks={"ForConditionalGeneration": "automatic-speech-recognition", "Model": None, "ForCausalLM": None},
         losses={"ForCausalLM": "tokens"},  # labels are shifted already
+        reads="audio",
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
     "trocr": Family(

@@ -68,5 +68,5 @@ def test_a_contender_that_fails_is_a_row(monkeypatch, in_terminal):
 def test_what_cannot_be_measured(checkpoint):
     with pytest.raises(zoo.ZooError, match=r"'zo' is not one of zoo, zoo-onnx.*did you mean 'zoo'"):
         bench("stories260k", against=("zo",))
-    with pytest.raises(zoo.ZooError, match=r"zoo bench measures embed, classify.*the task is answer"):
+    with pytest.raises(zoo.ZooError, match=r"zoo bench measures embed, fill-mask, classify.*the task is answer"):
         bench(checkpoint("answer"))

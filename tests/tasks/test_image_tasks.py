@@ -17,7 +17,8 @@ import zoo
 from tests.ops import naive
 from zoo.errors import BatchError, InputError, NotFoundError, UnsupportedError, ZooError
 from zoo.models import beit, vit
-from zoo.tasks import IMAGE_TASKS, TASKS, task_class
+from zoo.task_kinds import tasks_that_read
+from zoo.tasks import task_class
 from zoo.tasks.segment import palette, winners
 from zoo.weights import Random
 
@@ -64,7 +65,7 @@ def task(tiny):
         if name not in made:
             made[name] = zoo.load(tiny(of[name]))
             assert made[name].name == name
-            assert type(made[name]) is task_class(name, images=True)
+            assert type(made[name]) is task_class(tasks_that_read("image")[name])
         return made[name]
 
     return get
@@ -277,7 +278,7 @@ def test_the_task_follows_from_the_architecture_or_the_caller(tiny, images):
 
 def test_texts_and_images_are_not_mixed_up(task):
     folder = task("classify").checkpoint.folder
-    for name in TASKS.keys() - IMAGE_TASKS.keys():
+    for name in tasks_that_read("text").keys() - tasks_that_read("image").keys():
         with pytest.raises(UnsupportedError, match=f"'{name}' is for texts, .* a vit checkpoint, which reads images"):
             zoo.load(folder, task=name)
     with pytest.raises(UnsupportedError, match=r"'segment' is for other models, .*a vit checkpoint.* embed, classify$"):

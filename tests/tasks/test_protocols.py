@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Protocol, get_type_hints
@@ -16,8 +17,10 @@ from zoo.inputs.sounds import SoundModel
 from zoo.nn import is_array
 from zoo.pretrained import Pretrained
 from zoo.registry import FAMILIES, config_class
-from zoo.tasks import IMAGE_TASKS, TASKS
-from zoo.tasks.protocols import IMAGE_CONTRACTS, TEXT_CONTRACTS, MaskedLM, Reader, TextModel
+from zoo.task_kinds import TASKS, tasks_that_read
+from zoo.tasks import protocols, task_class
+from zoo.tasks.protocols import MaskedLM, Reader, TextModel
+from zoo.tasks.results import ResultFormat
 
 CLASSES = [(model_type, head) for model_type, family in FAMILIES.items() for head in family.heads]
 
@@ -54,9 +57,11 @@ def missing(value: Any, protocol: type, path: str) -> Iterator[str]:
 
 
 def contract(model_type: str, head: str) -> tuple[type, type | None]:
-    task = FAMILIES[model_type].task_of(head)
-    contracts = IMAGE_CONTRACTS if FAMILIES[model_type].reads_images else TEXT_CONTRACTS
-    return (object, None) if task is None else contracts[task]
+    family = FAMILIES[model_type]
+    kind = tasks_that_read(family.task_input).get(family.task_of(head) or "")
+    if kind is None:
+        return object, None
+    return getattr(protocols, kind.model) if kind.model else object, getattr(protocols, kind.output or "", None)
 
 
 def output(model: Any) -> Any:
@@ -72,9 +77,17 @@ def output(model: Any) -> Any:
     return model(np.ones((1, 5), int))
 
 
-def test_every_task_has_a_contract():
-    assert TEXT_CONTRACTS.keys() == TASKS.keys()
-    assert IMAGE_CONTRACTS.keys() == IMAGE_TASKS.keys()
+@pytest.mark.parametrize("kind", TASKS, ids=lambda kind: f"{kind.name}-{kind.reads}")
+def test_every_row_is_true_of_its_class(kind):
+    for name in (kind.model, kind.output):
+        assert not name or hasattr(protocols, name)
+    for head in (None, *kind.classes):
+        cls = task_class(kind, head)
+        assert (cls.name, cls.reads) == (kind.name, kind.reads)
+        assert isinstance(cls.results, ResultFormat)
+        taken = inspect.signature(cls.__call__).parameters
+        assert taken.keys() >= {*kind.arguments}
+        assert "generation" in taken or "options" in taken or taken.keys() >= {one.name for one in kind.options}
 
 
 @pytest.mark.parametrize(("model_type", "head"), CLASSES, ids=lambda value: value)

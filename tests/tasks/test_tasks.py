@@ -14,6 +14,7 @@ import pytest
 
 import zoo
 from zoo.errors import BatchError, InputError, MissingWeightError, UnsupportedError
+from zoo.task_kinds import TASKS, tasks_named, tasks_that_read
 from zoo.tasks import task_class
 from zoo.tasks.base import CHARACTERS_AT_ONCE, TEXTS_AT_ONCE, batches, text_blocks
 
@@ -224,7 +225,7 @@ def test_batches_hold_every_row_once_within_the_budget(rng):
 @pytest.mark.parametrize("name", HEADS)
 def test_saved_is_loaded_as_the_same_task(task, name, tmp_path):
     again = zoo.load(zoo.save(task(name), tmp_path / name))
-    assert type(again) is type(task(name)) is task_class(name)
+    assert type(again) is type(task(name)) is task_class(tasks_that_read("text")[name])
     np.testing.assert_allclose(
         call(again, ["a river", "runs"]), call(task(name), ["a river", "runs"]), rtol=1e-5, atol=1e-6
     )
@@ -282,3 +283,38 @@ def test_texts_are_tokenized_in_bounded_blocks():
     half = "x" * (CHARACTERS_AT_ONCE // 2)
     sizes = [len(block) for block in text_blocks([half, half, "a", half * 3, "b", ("c", half), *["d"] * 5000])]
     assert sizes == [2, 1, 1, 2 + TEXTS_AT_ONCE - 2, 5000 - (TEXTS_AT_ONCE - 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "zoo_name"),
+    [
+        ("ner", "tag"),
+        ("token-classification", "tag"),
+        ("sentiment-analysis", "classify"),
+        ("text-classification", "classify"),
+        ("question-answering", "answer"),
+        ("text-generation", "generate"),
+        ("feature-extraction", "embed"),
+    ],
+)
+def test_names_of_pipelines_are_understood(task, name, zoo_name):
+    folder = task(zoo_name).checkpoint.folder
+    assert zoo.load(folder, task=name).name == zoo_name
+
+
+def test_a_pipeline_of_images_is_not_for_texts(task):
+    folder = task("classify").checkpoint.folder
+    with pytest.raises(UnsupportedError, match=r"'image-classification' is for .*, which reads texts: its tasks are"):
+        zoo.load(folder, task="image-classification")
+    with pytest.raises(
+        UnsupportedError, match=r"'text-classificaton' is not one of .*did you mean 'text-classification'"
+    ):
+        zoo.load(folder, task="text-classificaton")
+
+
+def test_each_task_takes_its_name_alone():
+    names = [(kind.name, kind.reads) for kind in TASKS] + [
+        (name, kind.reads) for kind in TASKS for name in kind.pipelines
+    ]
+    assert len(names) == len(set(names))
+    assert {kind.name for kind in tasks_named("translation_en_to_de")} == {"translation"}

@@ -5,80 +5,55 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import UnsupportedError, nearest
+from ..errors import UnsupportedError
 from ..family import Family
 from ..registry import family_of
+from ..task_kinds import TaskKind, tasks_named, tasks_that_read
 
 if TYPE_CHECKING:
     from .files import Checkpoint
 
-# name -> (module of `zoo.tasks`, class), for checkpoints that read texts
-TASKS: dict[str, tuple[str, str]] = {
-    "embed": ("embed", "Embed"),
-    "sparse-embed": ("sparse_embed", "SparseEmbed"),
-    "multi-vector-embed": ("multi_vector_embed", "MultiVectorEmbed"),
-    "fill-mask": ("fill_mask", "FillMask"),
-    "classify": ("classify", "Classify"),
-    "tag": ("tag", "Tag"),
-    "answer": ("answer", "Answer"),
-    "rerank": ("rerank", "Rerank"),
-    "generate": ("generate", "Generate"),
-    "zero-shot-classification": ("zero_shot", "ZeroShot"),
-    "text2text-generation": ("text2text", "Text2Text"),
-    "summarization": ("text2text", "Summarize"),
-    "translation": ("text2text", "Translate"),
-    "automatic-speech-recognition": ("transcribe", "Transcribe"),
-    "audio-classification": ("sound_classify", "SoundClassify"),
-}
-# and for those that read images
-IMAGE_TASKS: dict[str, tuple[str, str]] = {
-    "embed": ("image_embed", "ImageEmbed"),
-    "classify": ("image_classify", "ImageClassify"),
-    "segment": ("segment", "Segment"),
-    "detect": ("detect", "Detect"),
-    "read": ("read", "Read"),
-    "zero-shot-image-classification": ("zero_shot_image", "ZeroShotImage"),
-}
+INPUTS = {"text": "texts", "image": "images", "audio": "sounds"}
 
 
 class CheckpointTask(NamedTuple):
     """A checkpoint and the task that it is loaded for."""
 
     checkpoint: Checkpoint
-    task: str
+    kind: TaskKind
     head: str  # the class, without the family's name
-    images: bool  # True if it reads images
 
-
-def check_task(name: str) -> None:
-    """Raise UnsupportedError for a name that no task has."""
-    names = list(dict.fromkeys([*TASKS, *IMAGE_TASKS]))
-    if not isinstance(name, str) or name not in names:
-        raise UnsupportedError(f"task {name!r} is not one of {', '.join(names)}{nearest(str(name), names)}")
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self.kind.name
 
 
 def task_of(checkpoint: Checkpoint, task: str | None = None) -> CheckpointTask:
     """A checkpoint with the task that it was trained for, or with `task`; UnsupportedError if it has no head for it."""
     config = checkpoint.config
     family = family_of(config.model_type)
-    images = family.reads_images
-    heads = family.heads_by_task(IMAGE_TASKS if images else TASKS, config.architectures)
+    own = tasks_that_read(family.task_input)
+    heads = family.heads_by_task(own.values(), config.architectures)
     if task is None:
-        task = _trained_for(checkpoint, family, heads)
-    elif task not in heads:
-        check_task(task)
-        kind, other = ("images", "texts") if images else ("texts", "images")
-        same = task in (IMAGE_TASKS if images else TASKS)
-        raise UnsupportedError(
-            f"task {task!r} is for {'other models' if same else other}, and {checkpoint.name} is a "
-            f"{config.model_type} checkpoint, which reads {kind}: its tasks are {', '.join(heads) or 'none'}"
-        )
-    return CheckpointTask(checkpoint, task, heads[task], images)
+        kind = own[_trained_for(checkpoint, family, heads)]
+    else:
+        asked = tasks_named(task)
+        kind = next((kind for kind in asked if kind in heads), None)
+        if kind is None:
+            reads = INPUTS[family.task_input]
+            others = "other models" if any(kind.name in own for kind in asked) else INPUTS[asked[0].reads]
+            known = ", ".join(kind.name for kind in heads) or "none"
+            raise UnsupportedError(
+                f"task {task!r} is for {others}, and {checkpoint.name} is a {config.model_type} checkpoint, which "
+                f"reads {reads}: its tasks are {known}"
+            )
+    return CheckpointTask(checkpoint, kind, heads[kind])
 
 
-def _trained_for(checkpoint: Checkpoint, family: Family, tasks: Mapping[str, str]) -> str:
+def _trained_for(checkpoint: Checkpoint, family: Family, heads: Mapping[TaskKind, str]) -> str:
     """The task that a checkpoint was trained for: by its modules.json a sentence encoder, else by its architecture."""
-    config = checkpoint.config
+    config, tasks = checkpoint.config, [kind.name for kind in heads]
     encoder = checkpoint.encoder_task
     if encoder is not None and encoder in tasks and not family.reads_images:
         return encoder
@@ -86,7 +61,7 @@ def _trained_for(checkpoint: Checkpoint, family: Family, tasks: Mapping[str, str
     task = None if head is None else family.task_of(head)
     if task is None or task not in tasks:
         name = next(iter(config.architectures), family.architecture("Model"))
-        fitting = [f"{task} ({family.architecture(head)})" for task, head in tasks.items()]
+        fitting = [f"{kind.name} ({family.architecture(head)})" for kind, head in heads.items()]
         raise UnsupportedError(
             f"{checkpoint.name} is a {name}, for which there is no task: "
             + (f"name one of {', '.join(fitting)} (task=...), or " if fitting else "")

@@ -6,10 +6,9 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..checkpoint.task import IMAGE_TASKS, TASKS, CheckpointTask, check_task, task_of
-from ..errors import UnsupportedError
-from ..family import TASK_OF_HEAD
+from ..checkpoint.task import CheckpointTask, task_of
 from ..options import DEFAULTS, Options
+from ..task_kinds import TASKS, TaskKind, tasks_named
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from ..options import LoadOptions
     from .base import Task
 
-__all__ = ["IMAGE_TASKS", "TASKS", "load_task", "task_class"]
+__all__ = ["find_task", "load_task", "task_class"]
 
 
 def load_task(
@@ -37,8 +36,7 @@ def load_task(
 
 def build(found: CheckpointTask, options: Options = DEFAULTS) -> Task:
     """The task of a checkpoint, with its model."""
-    cls = task_class(found.task, images=found.images, head=found.head)
-    return cls.from_checkpoint(found.checkpoint, found.head, options)
+    return task_class(found.kind, found.head).from_checkpoint(found.checkpoint, found.head, options)
 
 
 def find_task(
@@ -49,28 +47,16 @@ def find_task(
 ) -> CheckpointTask:
     """A checkpoint's task, before its weights are read; the arguments are those of `load_task`."""
     if task is not None:
-        check_task(task)  # a wrong name is an error before anything is downloaded
+        tasks_named(task)  # a wrong name is an error before anything is downloaded
     from ..hub import find
 
     return task_of(find(name_or_folder, options.update(more)), task)
 
 
-def task_class(name: str, *, images: bool = False, head: str | None = None) -> type[Task]:
-    """The class of a task, by its name in TASKS, or for images in IMAGE_TASKS; head: where it is another for some."""
-    check_task(name)
-    if name == "rerank" and TASK_OF_HEAD.get(str(head)) == "generate":
-        from .causal_rerank import CausalRerank
-
-        return CausalRerank
-    if name == "segment" and head == "ForSegmentation":
-        from .segment_objects import SegmentObjects
-
-        return SegmentObjects
-    kinds = IMAGE_TASKS if images else TASKS
-    if name not in kinds:
-        raise UnsupportedError(f"task {name!r} is not one for {'images' if images else 'texts'}")
-    module, cls = kinds[name]
-    return getattr(importlib.import_module(f".{module}", __name__), cls)
+def task_class(kind: TaskKind, head: str | None = None) -> type[Task]:
+    """The class of a task, for checkpoints with a head."""
+    module, _, name = kind.classes.get(str(head), kind.cls).partition(":")
+    return getattr(importlib.import_module(f".{module}", __name__), name)
 
 
 def __getattr__(name: str) -> Any:
@@ -79,8 +65,8 @@ def __getattr__(name: str) -> Any:
         from .base import Task
 
         return Task
-    for kinds in (TASKS, IMAGE_TASKS):
-        for task, (_, cls) in kinds.items():
-            if name == cls:
-                return task_class(task, images=kinds is IMAGE_TASKS)
+    for kind in TASKS:
+        for head, cls in {None: kind.cls, **kind.classes}.items():
+            if cls.partition(":")[2] == name:
+                return task_class(kind, head)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

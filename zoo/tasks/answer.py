@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, overload
 
 import numpy as np
 
 from .. import ops
 from ..errors import InputError
 from .base import TextTask, as_texts, check_count, softmax
+from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -30,6 +31,27 @@ class Span(NamedTuple):
     end: int
 
 
+class Answers(ResultFormat):
+    """A Span, or with top_k a list of them."""
+
+    place: ClassVar[dict[str, str]] = {"score": "double", "start": "int64", "end": "int64"}
+    columns: ClassVar[dict[str, Any]] = {"answer": "string", **place}
+    with_top_k: ClassVar[dict[str, Any]] = {"answers": [{"text": "string", **place}]}
+
+    def row(self, result: Any, top_k: bool = False) -> dict[str, Any]:
+        found = _spans_of(result)
+        best = found[0]._asdict() if found else dict.fromkeys(Span._fields)
+        row = {"answer": best.pop("text"), **best}
+        return {**row, "answers": [one._asdict() for one in found]} if top_k else row
+
+    def lines(self, result: Any) -> Lines:
+        return [(f"{x.score:.4f}", f"{x.start}-{x.end}", x.text or "no answer") for x in _spans_of(result)]
+
+
+def _spans_of(result: Any) -> list[Span]:
+    return result if isinstance(result, list) else [result]
+
+
 class AnswerOptions(TypedDict, total=False):
     """Options of `Answer`, which explains them."""
 
@@ -48,6 +70,7 @@ class Answer(TextTask):
     """
 
     name = "answer"
+    results = Answers()
     inputs = ("question", "context")
 
     @overload

@@ -19,10 +19,12 @@ from ..errors import CheckpointError, InputError, TokenizerError, ZooError, list
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..runner import runner_for
+from ..task_kinds import Input, TaskKind, tasks_named
 from ..text.given import check_text, given_items
 from ..typing import Array
 from ..warning import warn
 from .collect_errors import collect_errors
+from .results import ResultFormat
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -58,6 +60,8 @@ class Task:
     """
 
     name: ClassVar[str]
+    reads: ClassVar[Input] = "text"
+    results: ClassVar[ResultFormat]  # how its results are written
     inputs: ClassVar[tuple[str, ...]] = ("texts", "pairs", "images")  # arguments that may be lists of inputs
     tokenizer: Any = None  # of a task that reads or writes texts
     options: Options | None = None  # that it was loaded with, from its checkpoint
@@ -72,6 +76,11 @@ class Task:
         self.config, self.report = model.config, model.report
         self.runner = runner_for(model)
         self.base_model: Any = model.base_model  # the model without its head
+
+    @property
+    def kind(self) -> TaskKind:
+        """The task's row in `zoo.task_kinds`."""
+        return next(kind for kind in tasks_named(self.name) if kind.reads == self.reads)
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Self:

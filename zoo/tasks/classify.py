@@ -11,6 +11,7 @@ from .. import ops
 from ..errors import CheckpointError, InputError, check_choice
 from ..text.given import check_text
 from .base import TextTask, as_list, as_texts, check_count, sigmoid, softmax
+from .results import BestLabel
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -46,6 +47,7 @@ class Classify(TextTask):
     """
 
     name = "classify"
+    results = BestLabel()
 
     @overload
     def __call__(self, texts: str, pairs: str | None = None, **options: Unpack[ClassifyOptions]) -> list[Label]: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..errors import check_choice
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_image
 from ..images.boxes import RULES, Detection, check_fraction, draw_boxes, post_process_object_detection
 from .image_task import ImageOptions, ImageTask, as_images, floats, naming, save_png
+from .results import LABEL, Lines, ResultFormat
 from .segment import palette
 
 if TYPE_CHECKING:
@@ -52,6 +53,17 @@ class Detections(list[Detection]):
         return image
 
 
+class Objects(ResultFormat):
+    columns: ClassVar[dict[str, Any]] = {"objects": [{**LABEL, "box": ["double"]}]}
+    draws = True
+
+    def lines(self, result: Detections) -> Lines:
+        return [(one.label, f"{one.score:.4f}", ", ".join(f"{v:.1f}" for v in one.box)) for one in result]
+
+    def picture(self, result: Detections) -> Image.Image:
+        return result.draw()
+
+
 class DetectOptions(ImageOptions, total=False):
     """Options of `Detect`, which explains them."""
 
@@ -71,6 +83,7 @@ class Detect(ImageTask):
     """
 
     name = "detect"
+    results = Objects()
 
     @overload
     def __call__(self, images: ImageFile, **options: Unpack[DetectOptions]) -> Detections: ...

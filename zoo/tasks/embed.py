@@ -28,6 +28,7 @@ from ..pretrained import Pretrained
 from ..text.given import check_text
 from .base import as_iterable, as_texts, check_count, text_blocks
 from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
+from .results import Vectors
 from .vectors import Hit, as_vectors, quantised, scores, semantic_search, truncated
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Embed(PromptedTask):
     """
 
     name = "embed"
+    results = Vectors()
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)

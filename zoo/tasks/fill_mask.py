@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from .. import ops
 from ..errors import InputError, UnsupportedError
 from ..pretrained import Pretrained
 from .base import TextTask, as_texts, check_count
+from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -30,6 +31,29 @@ class Filled(NamedTuple):
     score: float  # probability
 
 
+class Fillings(ResultFormat):
+    """Lists of Filled, or a list of such lists for a text with several masks."""
+
+    word: ClassVar[dict[str, Any]] = {"token": "string", "token_id": "int64", "score": "double", "text": "string"}
+    columns: ClassVar[dict[str, Any]] = {"words": [[word]]}
+
+    def row(self, result: Any, top_k: bool = False) -> dict[str, Any]:
+        return {"words": [[{name: getattr(one, name) for name in self.word} for one in m] for m in _masks(result)]}
+
+    def lines(self, result: Any) -> Lines:
+        masks = _masks(result)
+        numbers = [(str(i + 1),) for i in range(len(masks))] if len(masks) > 1 else [()]
+        return [
+            (*number, one.token, f"{one.score:.4f}", one.score)
+            for number, words in zip(numbers, masks, strict=True)
+            for one in words
+        ]
+
+
+def _masks(result: Any) -> list[list[Filled]]:
+    return result if result and isinstance(result[0], list) else [result]
+
+
 class FillMask(TextTask):
     """The likeliest words for each mask of a text.
 
@@ -39,6 +63,7 @@ class FillMask(TextTask):
     """
 
     name = "fill-mask"
+    results = Fillings()
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)

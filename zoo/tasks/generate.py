@@ -19,6 +19,7 @@ from ..text.chat import ChatTemplate, Messages
 from ..text.long_texts import ids_within
 from .base import Progress, TextTask, as_texts, most_characters
 from .conversation import Conversation
+from .results import Texts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -60,6 +61,7 @@ class Generate(TextTask):
     """
 
     name = "generate"
+    results = Texts()
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from ..images import MAX_PIXELS, ImageFile, ImageInput
 from .base import check_count
 from .classify import Label, best_labels, score_function
 from .image_task import ImageOptions, ImageTask, as_images, floats
+from .results import BestLabel
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,6 +33,7 @@ class ImageClassify(ImageTask):
     """
 
     name = "classify"
+    results = BestLabel()
 
     @overload
     def __call__(self, images: ImageFile, **options: Unpack[ImageClassifyOptions]) -> list[Label]: ...

@@ -16,6 +16,7 @@ from ..images import MAX_PIXELS, ImageInput
 from ..options import DEFAULTS, Options
 from ..registry import family_of
 from .image_task import ImageTask, as_images, floats
+from .results import Vectors
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -38,6 +39,7 @@ class ImageEmbed(ImageTask):
     """
 
     name = "embed"
+    results = Vectors()
     base_model: ImageBody
 
     @classmethod

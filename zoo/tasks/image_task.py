@@ -54,6 +54,8 @@ class ImageTask(Task):
     `batch_pixels` is the most that is computed at once, in pixels as the processor hands them on.
     """
 
+    reads = "image"
+
     def __init__(self, model: Pretrained, processor: ImageProcessor, checkpoint: Checkpoint | None = None):
         super().__init__(model, checkpoint)
         self.processor = processor

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ..pretrained import Pretrained
 from ..weights.files import open_weights
 from .base import as_texts, check_count
 from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
+from .results import Lines, ResultFormat, values
 from .vectors import Hit, maxsim, nearest_of
 
 if TYPE_CHECKING:
@@ -42,6 +43,18 @@ _PEERS: dict[str, Peer] = {
 }
 
 
+class TokenVectors(ResultFormat):
+    """Arrays (T, E)."""
+
+    columns: ClassVar[dict[str, Any]] = {"embeddings": [["float"]]}
+
+    def row(self, result: np.ndarray, top_k: bool = False) -> dict[str, Any]:
+        return {"embeddings": list(result)}
+
+    def lines(self, result: np.ndarray) -> Lines:
+        return [(str(i + 1), values(vector, 8)) for i, vector in enumerate(result)]
+
+
 class MultiVectorEmbed(PromptedTask):
     """Texts to vectors of their tokens.
 
@@ -55,6 +68,7 @@ class MultiVectorEmbed(PromptedTask):
     """
 
     name = "multi-vector-embed"
+    results = TokenVectors()
     encoder: MultiVectorEncoder
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):

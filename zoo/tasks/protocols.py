@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 from ..generate.decoder import Decoder
 from ..inputs import ImageInputs
-from ..inputs.dual_encoder import DualEncoder, Logits
-from ..inputs.encoder_decoder import EncoderDecoder
-from ..inputs.sounds import SoundModel
+from ..inputs.dual_encoder import DualEncoder as DualEncoder
+from ..inputs.dual_encoder import Logits as Logits
+from ..inputs.encoder_decoder import EncoderDecoder as EncoderDecoder
+from ..inputs.sounds import SoundModel as SoundModel
 from ..typing import Array
 
 
@@ -107,31 +108,3 @@ class Reader(Protocol):
     def encoder_states(self, p: ImageInputs) -> Array:
         """The images as `encoder.pixels` prepares them -> states (B, T, D)."""
         ...
-
-
-# task -> what it reads of a model, and of its output where that is no array of logits
-TEXT_CONTRACTS: dict[str, tuple[type, type | None]] = {
-    "embed": (TextModel, States),
-    "sparse-embed": (MaskedLM, None),
-    "multi-vector-embed": (TextModel, States),
-    "fill-mask": (MaskedLM, None),
-    "classify": (TextModel, None),
-    "tag": (TextModel, None),
-    "answer": (TextModel, Spans),
-    "rerank": (TextModel, None),
-    "generate": (CausalLM, None),
-    "zero-shot-classification": (TextModel, None),
-    "text2text-generation": (EncoderDecoder, None),
-    "summarization": (EncoderDecoder, None),
-    "translation": (EncoderDecoder, None),
-    "automatic-speech-recognition": (EncoderDecoder, None),
-    "audio-classification": (SoundModel, None),
-}
-IMAGE_CONTRACTS: dict[str, tuple[type, type | None]] = {
-    "embed": (ImageModel, States),
-    "classify": (ImageModel, None),
-    "segment": (object, None),  # logits of each pixel, or the objects of DetrForSegmentation
-    "detect": (object, Objects),
-    "read": (Reader, None),
-    "zero-shot-image-classification": (DualEncoder, Logits),
-}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast, overload
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ..typing import Array
 from ..warning import warn
 from .base import Progress, check_vocabulary
 from .image_task import ImageOptions, ImageTask, as_images, floats, naming
+from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -53,6 +54,17 @@ class Reading(NamedTuple):
 
     text: str
     confidence: float
+
+
+class Readings(ResultFormat):
+    columns: ClassVar[dict[str, Any]] = {"text": "string", "confidence": "double"}
+
+    def row(self, result: Reading, top_k: bool = False) -> dict[str, Any]:
+        return result._asdict()
+
+    def lines(self, result: Reading) -> Lines:
+        first, *others = result.text.split("\n")
+        return [(f"{result.confidence:.4f}", first), *(("", line) for line in others)]
 
 
 class _Line(NamedTuple):
@@ -85,6 +97,7 @@ class Read(ImageTask):
     """
 
     name = "read"
+    results = Readings()
     tokenizer: Tokenizer
 
     def __init__(

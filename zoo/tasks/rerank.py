@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..pretrained import Pretrained
 from ..text.given import check_text
 from .base import TextTask, as_list, check_count, sigmoid
 from .prompted import chosen_prompt
+from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -37,6 +38,13 @@ class Ranked(NamedTuple):
     text: str
 
 
+class Ranking(ResultFormat):
+    columns: ClassVar[dict[str, Any]] = {"documents": [{"document": "int64", "score": "double", "text": "string"}]}
+
+    def lines(self, result: list[Ranked]) -> Lines:
+        return [(f"{x.score:.4f}", str(x.document + 1), x.text) for x in result]
+
+
 class Rerank(TextTask):
     """Documents by relevance to a query.
 
@@ -46,6 +54,7 @@ class Rerank(TextTask):
     """
 
     name = "rerank"
+    results = Ranking()
     inputs = ()  # one ranking is made of all
     one_label = True  # the model's output is the logit
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ..images.boxes import check_fraction
 from ..images.segments import ObjectArea
 from ..typing import Array
 from .image_task import ImageOptions, ImageTask, as_images, naming, save_png
+from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -60,6 +61,27 @@ class Segmentation:
         return drawn
 
 
+class Segmentations(ResultFormat):
+    """JSON and tables have the size of a mask in place of the mask, which has a number for each pixel."""
+
+    area: ClassVar[dict[str, str]] = {"label": "string", "share": "double"}
+    columns: ClassVar[dict[str, Any]] = {"height": "int64", "width": "int64", "labels": [area]}
+    draws = True
+
+    def row(self, result: Segmentation, top_k: bool = False) -> dict[str, Any]:
+        labels = [{"label": area.label, "share": area.share} for area in result.labels]
+        return {"height": result.mask.shape[0], "width": result.mask.shape[1], "labels": labels}
+
+    def json(self, result: Segmentation) -> Any:
+        return {"height": result.mask.shape[0], "width": result.mask.shape[1], "labels": result.labels}
+
+    def lines(self, result: Segmentation) -> Lines:
+        return [(area.label, f"{100 * area.share:.1f} %", area.share) for area in result.labels]
+
+    def picture(self, result: Segmentation) -> Image.Image:
+        return result.overlay()
+
+
 class Segment(ImageTask):
     """Images to masks.
 
@@ -71,6 +93,7 @@ class Segment(ImageTask):
     """
 
     name = "segment"
+    results = Segmentations()
 
     @overload
     def __call__(self, images: ImageFile, **options: Unpack[ImageOptions]) -> Segmentation: ...

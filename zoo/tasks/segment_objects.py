@@ -14,7 +14,7 @@ from ..images import MAX_PIXELS, ImageFile, ImageInput, open_pixels
 from ..images.boxes import check_fraction
 from ..images.segments import post_process_panoptic_segmentation
 from .image_task import ImageOptions, ImageTask, as_images, floats, naming
-from .segment import Segmentation
+from .segment import Segmentation, Segmentations
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -42,6 +42,7 @@ class SegmentObjects(ImageTask):
     """
 
     name = "segment"
+    results = Segmentations()
 
     @overload
     def __call__(self, images: ImageFile, **options: Unpack[SegmentObjectsOptions]) -> Segmentation: ...

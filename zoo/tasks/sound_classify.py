@@ -15,6 +15,7 @@ from ..warning import warn
 from .base import Progress, Task, check_count
 from .classify import best_labels, score_function
 from .image_task import as_images, naming
+from .results import Labels
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -29,6 +30,8 @@ class SoundClassify(Task):
     """
 
     name = "audio-classification"
+    reads = "audio"
+    results = Labels()
     inputs = ("sounds",)
 
     def __init__(self, model: Pretrained, features: FeatureExtractor, checkpoint: Checkpoint | None = None):

@@ -6,7 +6,7 @@ Shapes: B rows of a batch, T tokens, V vocab_size, N, M texts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..nn import is_array
 from ..pretrained import Pretrained
 from .base import as_texts, check_count
 from .prompted import PEERS, Peer, PromptedTask, check_peers
+from .results import Lines, ResultFormat
 from .vectors import Hit, SparseVectors, nearest_of, sparse_scores
 
 if TYPE_CHECKING:
@@ -42,6 +43,13 @@ class Weight(NamedTuple):
     weight: float
 
 
+class Weights(ResultFormat):
+    columns: ClassVar[dict[str, Any]] = {"weights": [{"token": "string", "token_id": "int64", "weight": "double"}]}
+
+    def lines(self, result: list[Weight]) -> Lines:
+        return [(one.token, f"{one.weight:.4f}") for one in result]
+
+
 class SparseEmbed(PromptedTask):
     """Texts to weights of words.
 
@@ -54,6 +62,7 @@ class SparseEmbed(PromptedTask):
     """
 
     name = "sparse-embed"
+    results = Weights()
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, overload
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from .. import ops
 from ..errors import check_choice
 from ..pretrained import Pretrained
 from .base import TextTask, as_texts, softmax
+from .results import LABEL, Lines, ResultFormat
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -40,6 +41,13 @@ class Piece(NamedTuple):
     begins_word: bool
 
 
+class Entities(ResultFormat):
+    columns: ClassVar[dict[str, Any]] = {"entities": [{**LABEL, "text": "string", "start": "int64", "end": "int64"}]}
+
+    def lines(self, result: list[Entity]) -> Lines:
+        return [(x.label, f"{x.score:.4f}", f"{x.start}-{x.end}", x.text) for x in result]
+
+
 class TagOptions(TypedDict, total=False):
     """Options of `Tag`, which explains them."""
 
@@ -57,6 +65,7 @@ class Tag(TextTask):
     """
 
     name = "tag"
+    results = Entities()
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)

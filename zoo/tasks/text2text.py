@@ -15,6 +15,7 @@ from ..text.given import check_text
 from ..warning import warn
 from .base import TextTask, as_texts
 from .read import complete
+from .results import Texts
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -35,7 +36,8 @@ class Text2Text(TextTask):
     """
 
     name = "text2text-generation"
-    kind: ClassVar[str] = ""  # the beginning of its name in the config's task_specific_params
+    results = Texts()
+    params_prefix: ClassVar[str] = ""  # the beginning of its name in the config's task_specific_params
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class Text2Text(TextTask):
         self.generation = complete(generation or GenerationConfig(), self.pair.decoder.config)
         given = self.config.extra.get("task_specific_params") or {}
         self.params: dict[str, dict[str, Any]] = {
-            name: params for name, params in given.items() if self.kind and name.startswith(self.kind)
+            name: params for name, params in given.items() if self.params_prefix and name.startswith(self.params_prefix)
         }
 
     @classmethod
@@ -78,7 +80,7 @@ class Text2Text(TextTask):
         A text of more than `max_tokens` tokens is cut at the end, with a warning.
         """
         return self.written(
-            texts, self.params.get(self.kind, {}), prefix, max_new_tokens, num_beams, progress, generation
+            texts, self.params.get(self.params_prefix, {}), prefix, max_new_tokens, num_beams, progress, generation
         )
 
     def written(
@@ -132,7 +134,7 @@ class Summarize(Text2Text):
     """
 
     name = "summarization"
-    kind = "summarization"
+    params_prefix = "summarization"
 
 
 class Translate(Text2Text):
@@ -143,7 +145,7 @@ class Translate(Text2Text):
     """
 
     name = "translation"
-    kind = "translation"
+    params_prefix = "translation"
 
     def __call__(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..sounds import FeatureExtractor, SoundInput, Spectrogram, reader
 from ..text.tokenizer import Tokenizer
 from .base import Progress, Task, check_count, check_vocabulary
 from .image_task import as_images, naming
+from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -43,6 +44,20 @@ class Transcription(NamedTuple):
     segments: list[Segment]
 
 
+class Transcriptions(ResultFormat):
+    columns: ClassVar[dict[str, Any]] = {
+        "text": "string",
+        "language": "string",
+        "segments": [{"start": "double", "end": "double", "text": "string"}],
+    }
+
+    def row(self, result: Transcription, top_k: bool = False) -> dict[str, Any]:
+        return {**result._asdict(), "segments": [one._asdict() for one in result.segments]}
+
+    def lines(self, result: Transcription) -> Lines:
+        return [(f"{one.start:.2f}-{one.end:.2f}", one.text.strip()) for one in result.segments]
+
+
 class Transcribe(Task):
     """Sounds to their words.
 
@@ -53,6 +68,8 @@ class Transcribe(Task):
     """
 
     name = "automatic-speech-recognition"
+    reads = "audio"
+    results = Transcriptions()
     inputs = ("sounds",)
     tokenizer: Tokenizer
 

@@ -15,6 +15,7 @@ from ..errors import InputError, UnsupportedError
 from ..pretrained import Pretrained
 from .base import TextTask, as_texts, softmax
 from .classify import Label
+from .results import Labels
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -30,6 +31,7 @@ class ZeroShot(TextTask):
     """
 
     name = "zero-shot-classification"
+    results = Labels()
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
         super().__init__(model, tokenizer, checkpoint)

@@ -16,6 +16,7 @@ from ..pretrained import Pretrained
 from ..text.tokenizer import Tokenizer
 from .base import as_texts, batches, check_vocabulary, sigmoid, softmax, text_blocks
 from .image_task import ImageTask, as_images, floats
+from .results import Labels, Vectors
 from .zero_shot import ranked, sentences
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class ZeroShotImage(DualTask):
     """
 
     name = "zero-shot-image-classification"
+    results = Labels()
 
     def __call__(
         self,
@@ -119,6 +121,7 @@ class DualEmbed(DualTask):
     """
 
     name = "embed"
+    results = Vectors()
 
     def __call__(
         self,

@@ -35,12 +35,12 @@ def _configs() -> list[bytes]:
 def _config(data: bytes, at: Path) -> None:
     from zoo.checkpoint.config_file import read_config
     from zoo.registry import family_of, model_class
-    from zoo.tasks import IMAGE_TASKS, TASKS
+    from zoo.task_kinds import TASKS
 
     written(at, "config.json", data)
     config = read_config(at)
     config.to_dict(), config.sizes(), model_class(config)
-    family_of(config.model_type).heads_by_task([*TASKS, *IMAGE_TASKS], config.architectures)
+    family_of(config.model_type).heads_by_task(TASKS, config.architectures)
 
 
 TARGETS["config"] = Target(_configs, mutate.of_json(["bert", "llama", "gelu", "eager", 1 << 40]), _config, weight=2)

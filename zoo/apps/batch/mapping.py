@@ -20,7 +20,7 @@ from ...weights.adapter import FILES as ADAPTER_FILES
 from .engine import Summary, check_engine, run
 from .files import is_uri, read, sha256_of
 from .output import output_of
-from .results import columns_of, row_of
+from .results import columns_of
 from .row_files import RowFiles
 from .row_source import InputPart, PartRows, RowSource
 from .sources import IMAGE, SOUND, file_place, open_source
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 
     from ...checkpoint.task import CheckpointTask
     from ...options import LoadOptions
+    from ...task_kinds import TaskKind
 
-# Rows of a part, by default; a job that is killed loses at most a part in each process.
-OF_SOUNDS = ("automatic-speech-recognition", "audio-classification")
-ROWS, FILES, SLOW = 1024, 128, {"generate": 32, "read": 64, **dict.fromkeys(OF_SOUNDS, 16)}
 FILES_AT_ONCE = 16  # images, sounds and their results in memory
+MEDIA: dict[str, str] = {"image": IMAGE, "audio": SOUND}
 LARGEST = {IMAGE: MAX_BYTES, SOUND: 4 << 30}  # bytes of a file
 
 
@@ -112,7 +111,7 @@ class MapJob:
             if k in errors:
                 found[i] = self.failed(part, i, self._problem(errors[k]))[0]
             else:
-                found[i] = row_of(self.task, results[k], self.options)
+                found[i] = task.results.row(results[k], self.options.get("top_k") is not None)
         return found
 
     def _task(self) -> Any:
@@ -204,7 +203,7 @@ def map_files(
 
     A bad row gets a message in its column "error": see `Summary.errors`.  ZooError: no row can be computed.
     """
-    from ...tasks import find_task
+    from ...tasks import find_task, task_class
     from ...tasks.zero_shot import sentences
 
     check_engine(engine)
@@ -219,16 +218,17 @@ def map_files(
     load_options = DEFAULTS.update(loading)
     found = find_task(name, task, load_options)
     options = dict(options or {})
-    if found.task == "rerank":
-        raise UnsupportedError("rerank sorts the documents of one query: zoo.load(...) and zoo run do that")
-    if found.task.startswith("zero-shot"):
+    kind = found.kind
+    if kind.ranks:
+        raise UnsupportedError(f"{kind.name} sorts the documents of one query: zoo.load(...) and zoo run do that")
+    if kind.option("candidate_labels") is not None:
         options["candidate_labels"], _ = sentences(options.get("candidate_labels") or (), "{}")
-    media = SOUND if found.task in OF_SOUNDS else IMAGE if found.images else None
-    arguments = _arguments(found, text, pair, question, context)
+    media = MEDIA.get(kind.reads)
+    arguments = _arguments(kind, text, pair, question, context)
     typed = to.format == "parquet"
-    rows = rows or SLOW.get(found.task) or (FILES if media else ROWS)
+    rows = rows or kind.part
     source, parts = open_source(names, list(arguments.values()), media=media, rows=rows, keep=keep, typed=typed)
-    columns = columns_of(found.task, options)
+    columns = columns_of(task_class(kind).results, options)
     _check_columns(source, columns, to.format)
     to = replace(to, columns=columns, kept=source.kept, schema=source.schema() if typed else None, raw=raw)
     if found.checkpoint.revision is not None:
@@ -252,21 +252,17 @@ def map_files(
         )
 
 
-def _arguments(
-    found: CheckpointTask, text: str | None, pair: str | None, question: str, context: str
-) -> dict[str, str]:
+def _arguments(kind: TaskKind, text: str | None, pair: str | None, question: str, context: str) -> dict[str, str]:
     """The arguments of a task's call, and the columns that they are from."""
-    if pair is not None and (found.task != "classify" or found.images):
-        raise InputError(f"pair is for classify of texts, and the task is {found.task}")
-    if found.task == "answer":
+    named = {"question": question, "context": context}
+    if pair is not None and kind.option("pairs") is None:
+        raise InputError(f"pair is for classify of texts, and the task is {kind.name}")
+    if kind.arguments[0] in named:
         if text is not None:
-            raise InputError("answer reads the columns of question and context: text is for other tasks")
-        return {"question": question, "context": context}
-    if found.task in OF_SOUNDS:
-        return {"sounds": text or SOUND}
-    if found.images:
-        return {"images": text or IMAGE}
-    return {"texts": text or "text"} | ({} if pair is None else {"pairs": pair})
+            raise InputError(f"{kind.name} reads the columns of question and context: text is for other tasks")
+        return {name: named[name] for name in kind.arguments}
+    (argument,) = kind.arguments
+    return {argument: text or MEDIA.get(kind.reads, "text")} | ({} if pair is None else {"pairs": pair})
 
 
 def _check_columns(source: RowSource, columns: Mapping[str, Any], format: str) -> None:

@@ -13,12 +13,17 @@ from typing import Any
 
 from ...errors import InputError, UnsupportedError, nearest
 from ...options import Options
+from ...task_kinds import TASKS
 from ...tasks import find_task
 
 ZOO = {"zoo": "cpu", "zoo-onnx": "onnx", "zoo-torch": "torch:cpu"}  # contender -> its device
 PEERS = ("sentence-transformers", "transformers", "llama-cpp")
-TEXTS = ("embed", "classify", "tag", "fill-mask", "generate")
-IMAGES = ("embed", "classify", "segment", "detect")
+# Tasks whose inputs can be made up.
+MEASURED = [
+    kind
+    for kind in TASKS
+    if kind.heads and kind.reads in ("text", "image") and len(kind.arguments) == 1 and kind.model != "EncoderDecoder"
+]
 PATIENCE = 600.0  # seconds a contender may take beside its rounds
 
 
@@ -44,22 +49,24 @@ def bench(
     the most bytes that its process held; or `error`.
     """
     found = find_task(name, task, Options(), **options)
-    if found.task not in (IMAGES if found.images else TEXTS):
-        known = ", ".join(IMAGES if found.images else TEXTS)
-        raise UnsupportedError(f"zoo bench measures {known}, and the task is {found.task}")
+    kind = found.kind
+    if kind not in MEASURED:
+        known = ", ".join(one.name for one in MEASURED if one.reads == kind.reads)
+        raise UnsupportedError(f"zoo bench measures {known}, and the task is {kind.name}")
     is_gguf = found.checkpoint.opened is not None
     modules = bool(found.checkpoint.modules)
-    able = [*(["zoo"] if device else _engines()), *_peers(found.task, modules, is_gguf)]
+    able = [*(["zoo"] if device else _engines()), *_peers(kind.name, modules, is_gguf)]
     for one in against or ():
         if one not in (*ZOO, *PEERS):
             raise InputError(f"{one!r} is not one of {', '.join((*ZOO, *PEERS))}{nearest(one, (*ZOO, *PEERS))}")
     checkpoint = found.checkpoint
     path = checkpoint.weights[0] if is_gguf else checkpoint.folder
-    job = {"path": str(path), "task": found.task, "images": found.images, "seconds": seconds, "count": count}
+    job = {"path": str(path), "task": kind.name, "images": kind.reads == "image", "seconds": seconds, "count": count}
+    job |= {"pipeline": next(iter(kind.pipelines), kind.name)}
     job |= {"weights": weights, "threads": threads, "architecture": next(iter(checkpoint.config.architectures), None)}
     results = {one: _run({**job, "contender": one, "device": device or ZOO.get(one)}) for one in against or able}
-    unit = "tokens/s" if found.task == "generate" else "pictures/s" if found.images else "texts/s"
-    return {"name": checkpoint.name, "task": found.task, "unit": unit, "count": count, "results": results}
+    unit = "tokens/s" if kind.name == "generate" else "pictures/s" if kind.reads == "image" else "texts/s"
+    return {"name": checkpoint.name, "task": kind.name, "unit": unit, "count": count, "results": results}
 
 
 def _engines() -> list[str]:

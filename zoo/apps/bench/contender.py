@@ -15,10 +15,6 @@ WORDS = ("a", "river", "runs", "past", "the", "old", "town", "where", "people", 
 LENGTHS = (4, 60)  # words of a text
 PICTURE = (480, 640, 3)
 ROUNDS = 3  # at least
-PIPELINES = {
-    False: {"classify": "text-classification", "tag": "token-classification", "fill-mask": "fill-mask"},
-    True: {"embed": "image-feature-extraction", "classify": "image-classification", "segment": "image-segmentation"},
-}
 BATCH = 32  # of the other libraries: their usual one
 
 
@@ -129,8 +125,7 @@ def _transformers(job: dict[str, Any]) -> tuple[Call, Call]:
             return len(texts)
 
         return vectors, vectors
-    kind = PIPELINES[job["images"]].get(job["task"], "object-detection")
-    pipe: Any = transformers.pipeline(kind, model=job["path"], device="cpu", batch_size=BATCH)
+    pipe: Any = transformers.pipeline(job["pipeline"], model=job["path"], device="cpu", batch_size=BATCH)
     if job["task"] == "fill-mask":
         mask = pipe.tokenizer.mask_token
         return _both(lambda texts: len(pipe([f"{text} {mask}" for text in texts])))

@@ -14,11 +14,7 @@ from ... import __version__, plugins, set_num_threads
 from ...errors import ZooError
 from . import descriptions as texts
 from .arguments import parser_of
-from .parser import Parser
-
-
-class UsageError(Exception):
-    """The arguments do not fit together; some are known only when the checkpoint's task is."""
+from .parser import Parser, UsageError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...tasks import IMAGE_TASKS, TASKS
+from ...task_kinds import TASKS, tasks_named
 from . import descriptions as texts
+from .call_options import add_options, task_argument
 from .parser import Parser
 
 Add = Callable[..., Any]  # a parser's add_argument
-TASK_NAMES = list(dict.fromkeys([*TASKS, *IMAGE_TASKS]))
 QUANTISED = "quantise the matrices while they are loaded: less memory, faster generation"
 
 
@@ -97,14 +97,6 @@ def _threads(add: Add) -> None:
     add("--threads", type=_count, metavar="N", help="threads on the CPU (all that are available)")
 
 
-def _writing(add: Add) -> None:
-    add("--max-new-tokens", type=_count, metavar="N", help="the most tokens to generate (512)")
-    add("--temperature", type=float, metavar="F", help="sample at this temperature; 0: do not sample")
-    add("--seed", type=int, metavar="N", help="seed of the sampling")
-    lookup = "guess up to N tokens from an earlier place with the same last tokens: faster where texts repeat"
-    add("--prompt-lookup", type=_count, metavar="N", help=lookup)
-
-
 def _finding(add: Add) -> None:
     add("--detection", metavar="NAME", help="checkpoint that finds tables (zoo-table-detect)")
     structure = "checkpoint that finds rows and columns (zoo-table-structure)"
@@ -120,20 +112,13 @@ def _engine(add: Add) -> None:
 
 
 def _run(add: Add) -> None:
-    given = "a text, or an image's path; '-' for the lines of stdin; after '--' it may begin with a dash"
+    given = "a text, or a file's path; '-' for the lines of stdin; after '--' it may begin with a dash"
     add("inputs", nargs="*", metavar="INPUT", help=given)
     add("--text", action="store_true", help="write text as to a terminal, even to a pipe or a file")
     add("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
-    add("--task", choices=TASK_NAMES, metavar="TASK", help=", ".join(TASK_NAMES))
-    add("--top-k", type=_count, metavar="N", help="number of labels, words, answers or documents")
-    add("--pair", action="append", metavar="TEXT", help="second text: one for each INPUT, or one for all")
-    add("--labels", metavar="A,B,C", help="for the zero-shot tasks: the labels to choose from, in words")
-    add("--question", metavar="Q", help="for answer")
-    add("--context", metavar="C", help="for answer")
+    task_argument(add)
+    add_options(add, TASKS)
     add("--overlay", metavar="FILE", help="for segment, detect: a PNG file for the image with its labels")
-    add("--threshold", type=float, metavar="F", help="for detect: the lowest score, 0 ... 1")
-    add("--lines", action="store_const", const=True, help="for read: each image has several lines")
-    add("--num-beams", type=_count, metavar="N", help="for read: width of the beam search (1)")
 
 
 def _embed(add: Add) -> None:
@@ -150,6 +135,7 @@ def _embed(add: Add) -> None:
 
 
 def _chat(add: Add) -> None:
+    add_options(add, tasks_named("generate"))
     add("--system", metavar="TEXT", help="the system message, with instructions for the answers")
     add("--top-p", type=float, metavar="F", help="sample from the fewest tokens with this total probability, 0 ... 1")
     add("--top-k", type=int, metavar="N", help="sample from the N likeliest tokens; 0: from all")
@@ -165,7 +151,7 @@ def _info(add: Add) -> None:
 
 
 def _bench(add: Add) -> None:
-    add("--task", choices=TASK_NAMES, metavar="TASK", help="the task to measure, if not the checkpoint's own")
+    task_argument(add, help="the task to measure, if not the checkpoint's own: ")
     add("--weights", choices=("int8", "int4"), help=QUANTISED)
     all_of = "zoo, zoo-onnx, zoo-torch, sentence-transformers, transformers, llama-cpp (all that run it)"
     add("--against", metavar="LIST", help=f"contenders, of {all_of}")
@@ -185,7 +171,7 @@ def _export(add: Add) -> None:
     add("--type", metavar="TYPE", help=gguf_types)
     add("--precision", choices=("float32", "int8"), help="for graphs: precision of matrix products (float32)")
     add("--standard", action="store_true", help="for graphs: use only operators of the ONNX standard")
-    add("--task", choices=TASK_NAMES, metavar="TASK", help="for graphs: the task whose head is exported")
+    task_argument(add, help="for graphs: the task whose head is exported: ")
     add("--web", action="store_true", help="for graphs: add a page that runs them in the browser")
     npm = "for --web: a folder with the two archives from npm pack (by default they are downloaded)"
     add("--web-libraries", metavar="FOLDER", help=npm)
@@ -225,8 +211,7 @@ def _finetune(add: Add) -> None:
     add("name", metavar="CHECKPOINT", help="a name on the hub, 'org/name', or a folder")
     add("data", metavar="DATA", help="a .csv or .jsonl file, a folder of images, or hub:NAME[:SPLIT]")
     add("-o", "--output", metavar="FOLDER", required=True, help="folder of the trained checkpoint")
-    trained = ("classify", "tag", "embed", "generate", "read")
-    add("--task", choices=trained, metavar="TASK", help=", ".join(trained))
+    task_argument(add, [kind for kind in TASKS if kind.recipe])
     add("--text", metavar="COLUMN", help="the column of inputs (text, or image)")
     add("--label", metavar="COLUMN", help="the column of answers (label, or text)")
     add("--epochs", type=float, default=3, metavar="N", help="passes over the data (3)")
@@ -279,35 +264,28 @@ def _serve(add: Add) -> None:
 
 
 def _map(add: Add) -> None:
-    tasks = [task for task in TASK_NAMES if task != "rerank"]
+    tasks = [kind for kind in TASKS if not kind.ranks]
     add("inputs", nargs="+", metavar="IN", help="a file, a folder, a pattern or a URI")
     add("output", metavar="OUT", help=".parquet, .csv or .jsonl, or a folder")
-    add("--task", choices=tasks, metavar="TASK", help=", ".join(tasks))
+    task_argument(add, tasks)
     add("--text", metavar="COLUMN", help="the column to read (text; of images image, of sounds sound)")
-    add("--pair", metavar="COLUMN", help="for classify: the column of second texts")
-    add("--question", metavar="COLUMN", help="for answer: the column of questions (question)")
-    add("--context", metavar="COLUMN", help="for answer: the column of contexts (context)")
     add("--keep", metavar="COLUMNS", help="the columns of IN to write again: a,b,c (all)")
     add("--format", choices=("parquet", "jsonl", "csv"), help="of the files in a folder OUT (parquet)")
-    add("--rows", type=_count, metavar="N", help="rows of a part (1024; images 128; read 64; generate 32; sounds 16)")
+    add("--rows", type=_count, metavar="N", help="rows of a part (1024; fewer where a row takes longer)")
     add("--resume", action="store_true", help="continue with the parts that OUT has already")
     add("--jobs", type=_count, metavar="N", help="number of processes (1; with Ray as many as fit)")
     _engine(add)
     add("--root", metavar="FOLDER", help="rows may name images below FOLDER (that of their table)")
     add("--trust-rows", action="store_true", help="rows may name any file or URI")
     add("--raw", action="store_true", help="for CSV: no apostrophe before texts that are formulas")
-    add("--top-k", type=_count, metavar="N", help="number of labels, words or answers")
-    add("--labels", metavar="A,B,C", help="for the zero-shot tasks: the labels to choose from, in words")
-    add("--threshold", type=float, metavar="F", help="for detect: the least score, 0 ... 1")
-    add("--lines", action="store_const", const=True, help="for read: each image has several lines")
-    add("--num-beams", type=_count, metavar="N", help="for read: texts tried side by side (1)")
+    add_options(add, tasks, columns=True)
     add("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
 
 
 ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
-    "run": (_named, _hub, _as_json, _locked, _placed, _threads, _writing, _run),
+    "run": (_named, _hub, _as_json, _locked, _placed, _threads, _run),
     "embed": (_named, _hub, _locked, _placed, _threads, _embed),
-    "chat": (_named, _hub, _locked, _placed, _threads, _writing, _chat),
+    "chat": (_named, _hub, _locked, _placed, _threads, _chat),
     "info": (_named, _hub, _as_json, _locked, _info),
     "families": (_as_json,),
     "doctor": (_as_json,),
@@ -320,5 +298,5 @@ ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
     "example": (_example,),
     "demo": (_finding, _locked, _threads, _on, _offline, _demo),
     "serve": (_hub, _locked, _placed, _threads, _finding, _serve),
-    "map": (_named, _hub, _locked, _placed, _threads, _writing, _map),
+    "map": (_named, _hub, _locked, _placed, _threads, _map),
 }

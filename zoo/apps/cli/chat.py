@@ -18,11 +18,13 @@ from ...errors import InputError, ZooError
 from ...files.atomic_write import atomic_write
 from ...files.json_file import parse_json_list, read_bounded
 from ...runner import Runner
+from ...task_kinds import tasks_named
 from ...tasks.conversation import Conversation, checked_messages
-from . import UsageError
+from .call_options import given_options
 from .chat_server import ServerConversation
 from .fastest import say_device
-from .generation import loading_of, options_of, printable
+from .generation import loading_of, printable
+from .parser import UsageError
 
 PROMPT = "> "
 HISTORY = 16 << 20  # bytes of a saved conversation
@@ -52,10 +54,11 @@ class Continued:
 
 def chat(args: argparse.Namespace) -> None:
     options = {"top_p": args.top_p, "top_k": args.top_k, "min_p": args.min_p, "stop_strings": args.stop}
-    options = {**options_of(args), **{name: value for name, value in options.items() if value is not None}}
+    (kind,) = tasks_named("generate")
+    options = {**given_options(args, kind), **{name: value for name, value in options.items() if value is not None}}
     talk: Any
     if args.server is not None:
-        if args.prompt_lookup is not None:
+        if args.prompt_lookup_num_tokens is not None:
             raise UsageError("--prompt-lookup is for a model that runs here, not on a server")
         talk = ServerConversation(args.server, args.name, args.system, options)
     else:

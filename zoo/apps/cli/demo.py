@@ -10,8 +10,8 @@ from typing import Any
 from ..demo.models import TABS, Models
 from ..demo.serve import serve
 from ..serve.listening import unblock_stderr
-from . import UsageError
 from .fastest import fastest
+from .parser import UsageError
 from .table_options import check_finding, extractor_config
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from ...optional import pip_install
+from ...task_kinds import TASKS
 
 ZOO = """\
 zoo runs checkpoints of the Hugging Face hub on NumPy, or on torch with --device.
@@ -20,31 +23,33 @@ LIST = (
     "bench: how fast a checkpoint runs"
 )
 
-RUN = """\
-Run a checkpoint on each INPUT, with the task that it was trained for or the one of --task:
 
-  embed      a vector for each INPUT
-  sparse-embed
-             words with weights for each INPUT, the heaviest first (SPLADE)
-  multi-vector-embed
-             a vector for each token of each INPUT, as a document (ColBERT)
-  fill-mask  words for the mask tokens ([MASK] or <mask>, depending on the tokenizer) in each INPUT
-  classify   labels for each INPUT; --pair gives the second texts of pairs
-  tag        names, places and the like in each INPUT
-  answer     the answer to --question Q in --context C; without one of them, each INPUT takes its place
-  rerank     documents sorted by relevance; the first INPUT is the query
-  generate   the continuation of each INPUT; see --max-new-tokens, --temperature and --seed
-  segment    the share of each label among the pixels; --overlay writes them over the image
-  detect     objects with scores and boxes, in pixels; --overlay draws them on the image
-  read       the text in an image of one line, or of several with --lines
-  zero-shot-classification, zero-shot-image-classification
-             which of --labels A,B,C each INPUT fits, by a model of entailment, or of texts and images (CLIP, SigLIP)
-  text2text-generation, summarization, translation
-             the text that a model with encoder and decoder (T5, ...) writes about each INPUT
-  automatic-speech-recognition
-             the words of each sound file, with times (Whisper)
-  audio-classification
-             labels for each sound file
+def _tasks() -> str:
+    """A line for each task, with its names and what it gives."""
+    lines = []
+    for help, names in _by_help().items():
+        first, *others = textwrap.wrap(help, 100)
+        if len(names) == 1 and len(names[0]) <= 10:
+            lines.append(f"  {names[0]:10} {first}")
+        else:
+            lines += [f"  {', '.join(names)}", f"             {first}"]
+        lines += [f"             {line}" for line in others]
+    return "\n".join(lines)
+
+
+def _by_help() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for kind in TASKS:
+        names = found.setdefault(kind.help, [])
+        names += [kind.name] if kind.name not in names else []
+    return found
+
+
+RUN = f"""\
+Run a checkpoint on each INPUT, with the task that it was trained for or the one of --task, which may also be named as
+transformers' pipelines are (ner, text-classification, ...):
+
+{_tasks()}
 
 For a checkpoint that reads images (embed, classify, segment, detect, read, ...), each INPUT is the path of one.
 Without INPUT, or with '-' as INPUT, the inputs are the lines of stdin, and each is answered as soon as it is read."""

@@ -19,8 +19,8 @@ from ...errors import InputError, ZooError
 from ...files.atomic_write import atomic_write
 from ...optional import optional
 from ...tasks.vectors import quantised, truncated
-from . import UsageError
 from .generation import loading_of
+from .parser import UsageError
 from .run import stdin_blocks
 
 TEXT_OPTIONS = ("prompt", "prompt_name", "pooling", "route", "normalize")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..documents import EXAMPLE
 from ..tables.export import write
-from . import UsageError
+from .parser import UsageError
 
 
 def example(args: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ...weights.memory import size_text
-from . import UsageError
+from .parser import UsageError
 from .terminal import json_text, terminal_of
 
 

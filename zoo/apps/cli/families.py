@@ -9,6 +9,7 @@ from typing import Any
 
 import zoo
 
+from ...checkpoint.task import INPUTS
 from ...registry import FAMILIES
 from ...weights.gguf.config import MODEL_TYPES
 from ...weights.gguf.names import NAMES
@@ -46,7 +47,7 @@ def describe() -> dict[str, dict[str, Any]]:
         name: {
             "heads": list(family.architectures),
             "tasks": list(dict.fromkeys(task for head in family.heads if (task := family.task_of(head)))),
-            "reads": "texts and images" if family.reads == "both" else "images" if family.reads_images else "texts",
+            "reads": "texts and images" if family.reads == "both" else INPUTS[family.task_input],
             "engines": list(ENGINES),
             "gguf": name in in_gguf,
             "proven": {

@@ -13,20 +13,6 @@ def loading_of(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in names}
 
 
-def options_of(args: argparse.Namespace) -> dict[str, Any]:
-    """The given options of generation; --temperature switches sampling on, or off with 0."""
-    options: dict[str, Any] = {} if args.max_new_tokens is None else {"max_new_tokens": args.max_new_tokens}
-    if args.seed is not None:
-        options["seed"] = args.seed
-    if args.prompt_lookup is not None:
-        options["prompt_lookup_num_tokens"] = args.prompt_lookup
-    if args.temperature is not None:
-        options["do_sample"] = args.temperature != 0
-        if options["do_sample"]:
-            options["temperature"] = args.temperature
-    return options
-
-
 def write(llm: Any, texts: list[str], options: dict[str, Any]) -> None:
     """Write each text and its continuation, piece by piece."""
     for text in texts:

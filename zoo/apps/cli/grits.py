@@ -11,7 +11,7 @@ from ...files.json_file import parse_json_list, read_bounded
 from ..tables import Table
 from ..tables.grits import Metric
 from ..tables.grits import grits as score
-from . import UsageError
+from .parser import UsageError
 from .terminal import json_text, terminal_of
 
 MAX_BYTES = 64 << 20

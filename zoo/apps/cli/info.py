@@ -19,6 +19,7 @@ from .terminal import Terminal, json_text, terminal_of
 
 if TYPE_CHECKING:
     from ...checkpoint.files import Checkpoint
+    from ...task_kinds import TaskKind
 
 USUAL = 4096  # tokens in the cache by default, if the checkpoint takes as many
 SHOWN = 4  # names in a terminal; JSON has all
@@ -77,7 +78,7 @@ def describe(
 
     checkpoint, tensors = find_headers(name, revision=revision, local_files_only=local_files_only, lock=lock)
     config = checkpoint.config
-    images, task = family_of(config.model_type).reads_images, _task(checkpoint)
+    images, kind = family_of(config.model_type).reads_images, _task(checkpoint)
     sizes = IMAGE_SIZES if images else TEXT_SIZES
     parts = [getattr(config, part, config) for part in ("encoder", "decoder")]  # TrOCR has a config for each
     read: dict[str, Any] = {}
@@ -85,7 +86,6 @@ def describe(
         tensors = list(memory.headers(checkpoint.open_weights()))
         read = _read(checkpoint) if tp is None else {}
     architecture = next(iter(config.architectures), None)
-    labelled = task in ("classify", "segment", "detect", "tag", "rerank")
     return {
         "name": checkpoint.name,
         "revision": checkpoint.revision,
@@ -93,10 +93,10 @@ def describe(
         "folder": str(checkpoint.folder),
         "architecture": architecture,
         "model_type": config.model_type,
-        "task": task,
+        "task": kind and kind.name,
         "parameters": sum(tensor.elements for tensor in tensors),
         **{field: getattr(part, field) for part in parts for field in sizes if hasattr(part, field)},
-        "labels": list(config.id2label.values()) if labelled else None,
+        "labels": list(config.id2label.values()) if kind and kind.labelled else None,
         **({"processor": _processor(checkpoint)} if images else {"tokenizer": _tokenizer(checkpoint)}),
         "stored": _stored(tensors),
         "memory": _memory(config, tensors, batch, length, tp),
@@ -129,11 +129,11 @@ def _read(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _task(checkpoint: Checkpoint) -> str | None:
+def _task(checkpoint: Checkpoint) -> TaskKind | None:
     from ...checkpoint.task import task_of
 
     try:
-        return task_of(checkpoint).task
+        return task_of(checkpoint).kind
     except ZooError:  # there is a model for it, but no task
         return None
 

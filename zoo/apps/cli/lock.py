@@ -8,7 +8,7 @@ import sys
 from ... import lock as locks
 from ...errors import LockError
 from ...weights.memory import size_text
-from . import UsageError
+from .parser import UsageError
 from .terminal import Terminal, json_text, terminal_of
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 from ...errors import InputError
 from ...tasks import find_task
 from ..batch import Summary, map_files
+from .call_options import check_options, given_options
 from .fastest import fastest
-from .generation import options_of
-from .run import check_options
 
 WHERE = ("revision", "local_files_only", "lock")
 LOADING = (*WHERE, "device", "dtype", "weights", "adapter", "graphs")
@@ -19,19 +17,19 @@ LOADING = (*WHERE, "device", "dtype", "weights", "adapter", "graphs")
 
 def map(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
-    task = find_task(args.name, task=args.task, **{name: getattr(args, name) for name in WHERE}).task
-    check_options(args, task)
+    kind = find_task(args.name, task=args.task, **{name: getattr(args, name) for name in WHERE}).kind
+    check_options(args, kind)
     args.device = fastest(args)
     named = {name: getattr(args, name) for name in ("question", "context") if getattr(args, name) is not None}
     summary = map_files(
         args.name,
         args.inputs,
         args.output,
-        task=task,
+        task=kind.name,
         text=args.text,
-        pair=args.pair,
+        pair=args.pairs,
         keep=None if args.keep is None else [name for name in args.keep.split(",") if name],
-        options=_options(args, task),
+        options=given_options(args, kind),
         format=args.format,
         rows=args.rows,
         engine=args.engine,
@@ -55,11 +53,3 @@ def report(summary: Summary, unit: str, failed: str = "rows") -> None:
         print(f"zoo: {text}", file=sys.stderr)
     if summary.errors:
         raise InputError(f"{summary.errors} {failed} could not be used: the column 'error' says why")
-
-
-def _options(args: argparse.Namespace, task: str) -> dict[str, Any]:
-    names = ("top_k", "threshold", *(("lines", "num_beams", "max_new_tokens") if task == "read" else ()))
-    options = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    if args.labels is not None:
-        options["candidate_labels"] = args.labels
-    return options | (options_of(args) if task == "generate" else {})

@@ -9,6 +9,10 @@ from typing import Any, NoReturn
 from ...errors import nearest
 
 
+class UsageError(Exception):
+    """The arguments do not fit together; some are known only when the checkpoint's task is."""
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that names what was meant, and does not print the whole usage at an error."""
 

@@ -11,50 +11,37 @@ from typing import Any
 import zoo
 
 from ...errors import BatchError, InputError, ZooError
-from . import UsageError
-from .generation import loading_of, options_of, write
+from ...task_kinds import TASKS, TaskKind, tasks_named
+from ...tasks import task_class
+from .call_options import check_options, flag_of, given_options
+from .generation import loading_of, write
+from .parser import UsageError
 from .terminal import Terminal, json_text
 
-WRITERS = ("read", "text2text-generation", "summarization", "translation")
-OPTIONS = {
-    "top_k": ("fill-mask", "sparse-embed", "classify", "answer", "rerank"),
-    "pair": ("classify",),
-    "question": ("answer",),
-    "context": ("answer",),
-    "max_new_tokens": ("generate", *WRITERS),
-    "temperature": ("generate",),
-    "seed": ("generate",),
-    "prompt_lookup": ("generate",),
-    "overlay": ("segment", "detect"),
-    "threshold": ("detect",),
-    "lines": ("read",),
-    "num_beams": WRITERS,
-    "labels": ("zero-shot-classification", "zero-shot-image-classification"),
-}
 BLOCK = 1 << 16  # the most bytes of stdin read at once
 MAX_LINE = 16 << 20  # bytes of a line of stdin
 
 
 def run(args: argparse.Namespace) -> None:
-    streamed = args.inputs in ([], ["-"]) and not (args.question is not None and args.context is not None)
+    has_all = args.question is not None and args.context is not None  # of a call of answer
+    streamed = args.inputs in ([], ["-"]) and not has_all
     if streamed and not args.inputs and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("no INPUT: give texts or paths of images, or '-' for the lines of stdin")
     if args.json and args.text:
         raise UsageError("--json and --text exclude each other: give one of them")
-    if args.task is not None:
-        _check(args, args.task)
+    if args.task is not None:  # an error before anything is loaded
+        check_options(args, *tasks_named(args.task))
     task: Any = zoo.load(args.name, task=args.task, adapter=args.adapter, **loading_of(args))
-    _check(args, task.name)
-    if args.pair is not None and hasattr(task, "processor"):
-        raise UsageError(f"--pair is for texts, and {args.name} reads images: leave it out")
+    kind: TaskKind = task.kind
+    _check(args, kind)
     as_json = args.json or not (args.text or sys.stdout.isatty())
     terminal = Terminal(sys.stdout, plain_text=not as_json)
 
-    if task.name == "rerank":
-        query, *documents = _rerank_inputs(args.inputs)
-        ranked = task(query, documents, top_k=args.top_k)
+    if kind.ranks:
+        query, *documents = _query_and_documents(args.inputs, kind)
+        ranked = task(query, documents, **given_options(args, kind))
         if as_json:
-            terminal.line(json_text(ranked))
+            terminal.line(json_text(task.results.json(ranked)))
         else:
             terminal.show(task, [query], [ranked])
     elif streamed:
@@ -62,8 +49,8 @@ def run(args: argparse.Namespace) -> None:
         for first, lines in stdin_blocks():
             place = f"stdin, lines {first} ... {first + len(lines) - 1}"
             try:
-                if task.name == "generate" and not as_json:
-                    write(task, lines, options_of(args))
+                if kind.streams and not as_json:
+                    write(task, lines, given_options(args, kind))
                     continue
                 results, error = _settled(task, lines, args)
             except ZooError as e:
@@ -72,19 +59,19 @@ def run(args: argparse.Namespace) -> None:
                 failed += len(error.errors)
                 print(f"zoo: {place}: {error}", file=sys.stderr)
             if as_json:
-                for result in _with_errors(results, error):
+                for result in _with_errors(task, results, error):
                     terminal.line(json_text(result))
             else:
                 _show(terminal, task, lines, results, error)
             sys.stdout.flush()
         if failed:
             raise InputError(f"{failed} lines could not be used: see the messages above")
-    elif task.name == "generate" and not as_json:
-        write(task, args.inputs, options_of(args))
+    elif kind.streams and not as_json:
+        write(task, args.inputs, given_options(args, kind))
     else:
         results, error = _settled(task, args.inputs, args)
         if as_json:
-            shown = _with_errors(results, error)
+            shown = _with_errors(task, results, error)
             terminal.line(json_text(shown[0] if len(shown) == 1 else shown))
         else:
             _show(terminal, task, args.inputs or [args.question or ""], results, error)
@@ -92,88 +79,78 @@ def run(args: argparse.Namespace) -> None:
             raise error
 
 
-def _settled(task: Any, texts: list[str], args: argparse.Namespace) -> tuple[list[Any], BatchError | None]:
+def _settled(task: Any, inputs: list[str], args: argparse.Namespace) -> tuple[list[Any], BatchError | None]:
     """The results, and the errors of inputs without a result."""
     try:
-        return _call(task, texts, args), None
+        return _call(task, inputs, args), None
     except BatchError as e:
-        return _summaries(task, e.results), e
+        return e.results, e
 
 
-def _with_errors(results: list[Any], error: BatchError | None) -> list[Any]:
+def _with_errors(task: Any, results: list[Any], error: BatchError | None) -> list[Any]:
     """The results for JSON, with an object {"error": message} for each input without one."""
     errors = {} if error is None else error.errors
-    return [{"error": str(errors[i])} if i in errors else result for i, result in enumerate(results)]
+    return [{"error": str(errors[i])} if i in errors else task.results.json(result) for i, result in enumerate(results)]
 
 
-def _show(terminal: Terminal, task: Any, texts: list[str], results: list[Any], error: BatchError | None) -> None:
+def _show(terminal: Terminal, task: Any, inputs: list[str], results: list[Any], error: BatchError | None) -> None:
     good = [i for i in range(len(results)) if error is None or i not in error.errors]
-    terminal.show(task, [texts[i] for i in good], [results[i] for i in good])
+    terminal.show(task, [inputs[i] for i in good], [results[i] for i in good])
 
 
-def check_options(args: argparse.Namespace, task: str) -> None:
-    """Raise UsageError for options that the task does not have, and for labels that it lacks."""
-    for option, tasks in OPTIONS.items():
-        if getattr(args, option, None) is not None and task not in tasks:
-            raise UsageError(f"--{option.replace('_', '-')} is for {', '.join(tasks)}, and the task is {task}")
-    if task.startswith("zero-shot") and args.labels is None:
-        raise UsageError(f"{task} needs --labels A,B,C: the labels to choose from, in words")
-
-
-def _check(args: argparse.Namespace, task: str) -> None:
+def _check(args: argparse.Namespace, kind: TaskKind) -> None:
     """Raise UsageError for options that the task does not have and inputs that do not fit together."""
-    check_options(args, task)
-    if args.overlay is not None and (len(args.inputs) != 1 or args.inputs == ["-"]):
-        raise UsageError("--overlay needs exactly one INPUT, the path of an image")
-    if "-" in args.inputs and len(args.inputs) > 1 and task != "rerank":
-        raise UsageError("'-' reads all inputs from stdin: give no other INPUT with it")
-    if task == "answer":
-        given = [args.question is not None, args.context is not None]
-        if not any(given):
-            raise UsageError("answer needs --question, --context or both")
-        if all(given) and args.inputs:
-            raise UsageError("with both --question and --context, answer takes no INPUT")
-    if args.pair is not None and len(args.pair) not in (1, len(args.inputs)):
-        raise UsageError(f"{len(args.pair)} --pair for {len(args.inputs)} INPUT: give one for each, or one for all")
-
-
-def _call(task: Any, texts: list[str], args: argparse.Namespace) -> list[Any]:
-    """The task's result for each text."""
-    given = ("top_k", "threshold", *(("lines", "num_beams", "max_new_tokens") if task.name in WRITERS else ()))
-    options = {name: getattr(args, name) for name in given if getattr(args, name) is not None}
-    if task.name == "answer":
-        if args.question is None:
-            return task(texts, args.context, **options)
-        return task(args.question, texts if args.context is None else [args.context], **options)
-    if task.name == "generate":
-        options = options_of(args)
-    if task.name.startswith("zero-shot"):
-        options["candidate_labels"] = args.labels
-    if args.pair is not None:
-        options["pairs"] = args.pair if len(args.pair) == len(texts) else args.pair * len(texts)
-    results = list(task(texts, **options))
+    check_options(args, kind)
     if args.overlay is not None:
-        (results[0].draw if task.name == "detect" else results[0].overlay)(args.overlay)
-    return _summaries(task, results)
+        if not task_class(kind).results.draws:
+            drawn = dict.fromkeys(one.name for one in TASKS if task_class(one).results.draws)
+            raise UsageError(f"--overlay is for {', '.join(drawn)}, and the task is {kind.name}")
+        if len(args.inputs) != 1 or args.inputs == ["-"]:
+            raise UsageError("--overlay needs exactly one INPUT, the path of an image")
+    if "-" in args.inputs and len(args.inputs) > 1 and not kind.ranks:
+        raise UsageError("'-' reads all inputs from stdin: give no other INPUT with it")
+    # An argument of the call may be an option, and INPUT then stands for the other one.
+    named = [option for option in kind.options if option.name in kind.arguments]
+    if named:
+        given = [getattr(args, option.name) is not None for option in named]
+        flags = [flag_of(option) for option in named]
+        if not any(given):
+            raise UsageError(f"{kind.name} needs {', '.join(flags)} or both")
+        if all(given) and args.inputs:
+            raise UsageError(f"with both {' and '.join(flags)}, {kind.name} takes no INPUT")
+    for option in kind.options:
+        several = getattr(args, option.name) if option.each else None
+        if isinstance(several, list) and len(several) not in (1, len(args.inputs)):
+            count = f"{len(several)} {flag_of(option)} for {len(args.inputs)} INPUT"
+            raise UsageError(f"{count}: give one for each, or one for all")
 
 
-def _summaries(task: Any, results: list[Any]) -> list[Any]:
-    """The results, for segmentations without their masks, which have a number for each pixel."""
-    if task.name != "segment":
-        return results
-    return [
-        found and {"height": found.mask.shape[0], "width": found.mask.shape[1], "labels": found.labels}
-        for found in results
-    ]
+def _call(task: Any, inputs: list[str], args: argparse.Namespace) -> list[Any]:
+    """The task's result for each input."""
+    kind, options = task.kind, given_options(args, task.kind)
+    for option in kind.options:
+        if option.each and (value := getattr(args, option.name)) is not None:
+            options[option.name] = value * len(inputs) if isinstance(value, list) and len(value) == 1 else value
+    left = [name for name in kind.arguments if name not in options]
+    if left:
+        options[left[0]] = inputs
+    else:  # a list, of which there is a list of results
+        options[kind.arguments[-1]] = [options[kind.arguments[-1]]]
+    results = list(task(**options))
+    if args.overlay is not None:
+        from ...tasks.image_task import save_png
+
+        save_png(task.results.picture(results[0]), args.overlay)
+    return results
 
 
-def _rerank_inputs(inputs: list[str]) -> list[str]:
+def _query_and_documents(inputs: list[str], kind: TaskKind) -> list[str]:
     """The query and the documents, with the lines of stdin in place of '-'."""
     texts: list[str] = []
     for text in inputs or ["-"]:
         texts += [line for _, lines in stdin_blocks() for line in lines] if text == "-" else [text]
     if len(texts) < 2:
-        raise UsageError("rerank needs a query and at least one document")
+        raise UsageError(f"{kind.name} needs a query and at least one document")
     return texts
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...errors import InputError
 from ...optional import optional
-from . import UsageError
 from .fastest import fastest
+from .parser import UsageError
 from .table_options import check_finding, extractor_config
 
 PACKAGES = ("starlette", "uvicorn", "msgspec", "prometheus_client")

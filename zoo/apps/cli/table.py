@@ -32,8 +32,8 @@ from ..tables.writers import (
     TableWriter,
     json_of,
 )
-from . import UsageError
 from .fastest import fastest
+from .parser import UsageError
 from .table_options import check_options, extractor_config, output_formats, output_suffix
 from .terminal import Terminal, clean, clip
 

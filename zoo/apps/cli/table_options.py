@@ -14,7 +14,7 @@ from ..tables.batch import ExtractorConfig
 from ..tables.extract import DETECTION, STRUCTURE
 from ..tables.table import SUFFIXES, suffix_of
 from ..tables.writers import FOR_ALL
-from . import UsageError
+from .parser import UsageError
 
 
 def check_options(args: argparse.Namespace) -> None:

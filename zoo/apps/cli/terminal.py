@@ -6,20 +6,21 @@ import argparse
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
 import unicodedata
 from collections.abc import Sequence
-from typing import Any, TextIO
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ...errors import ZooError
 from ..batch.results import plain
 
+if TYPE_CHECKING:
+    from ...tasks.base import Task
+
 BAR = 20  # characters of a score of 1
-COSINES = 10  # inputs whose cosines fit on a line
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
@@ -81,73 +82,21 @@ class Terminal:
             for line in others:
                 self.line(" " * indent + line)
 
-    def show(self, task: Any, texts: Sequence[str], results: Sequence[Any]) -> None:
+    def show(self, task: Task, texts: Sequence[str], results: Sequence[Any]) -> None:
         """Write the results of a task, one for each text."""
-        if task.name == "embed":
-            return self._vectors(texts, np.stack(results))
-        for text, result in zip(texts, results, strict=True):
-            self.title(text)
-            if task.name == "fill-mask":
-                for words in result if isinstance(result[0], list) else [result]:
-                    self.table([(clean(w.token), f"{w.score:.4f}", self.bar(w.score)) for w in words], right=(1,))
-            elif task.name in (
-                "classify",
-                "audio-classification",
-                "zero-shot-classification",
-                "zero-shot-image-classification",
-            ):
-                self.table([(clean(x.label), f"{x.score:.4f}", self.bar(x.score)) for x in result], right=(1,))
-            elif task.name == "sparse-embed":
-                self.table([(clean(x.token), f"{x.weight:.4f}") for x in result], right=(1,))
-            elif task.name == "multi-vector-embed":
-                rows = [(f"{i + 1}", " ".join(f"{v:7.4f}" for v in vector[:8])) for i, vector in enumerate(result)]
-                self.table(rows, right=(0,))
-            elif task.name == "segment":
-                areas = result["labels"]
-                self.table([(clean(x.label), f"{100 * x.share:.1f} %", self.bar(x.share)) for x in areas], right=(1,))
-            elif task.name == "detect":
-                self.table(
-                    [(clean(x.label), f"{x.score:.4f}", ", ".join(f"{v:.1f}" for v in x.box)) for x in result], (1,)
-                )
-            elif task.name == "automatic-speech-recognition":
-                self.table([(f"{one.start:.2f}-{one.end:.2f}", clean(one.text.strip())) for one in result.segments])
-            elif isinstance(result, str):
-                self.line(clean(result))
-            elif task.name == "read":
-                rows = [(f"{result.confidence:.4f}", clean(line)) for line in result.text.split("\n")]
-                self.table([rows[0], *(("", line) for _, line in rows[1:])])
-            elif task.name == "tag":
-                self.table([(x.label, f"{x.score:.4f}", f"{x.start}-{x.end}", clean(x.text)) for x in result], (1, 2))
-            elif task.name == "answer":
-                found = result if isinstance(result, list) else [result]
-                self.table(
-                    [(f"{x.score:.4f}", f"{x.start}-{x.end}", clean(x.text) or "no answer") for x in found], (1,)
-                )
-            else:
-                self.table([(f"{x.score:.4f}", str(x.document + 1), clean(x.text)) for x in result], right=(0, 1))
+        for title, found in task.results.tables(texts, results):
+            self.title(title)
+            if isinstance(found, str):
+                self.line(clean(found))
+                continue
+            columns = zip(*found, strict=True)  # of which numbers stand to the right, below a heading too
+            right = [i for i, column in enumerate(columns) if all(map(is_number, column[1:] or column))]
+            self.table([[clean(x) if isinstance(x, str) else self.bar(x) for x in row] for row in found], right)
 
-    def _vectors(self, texts: Sequence[str], vectors: np.ndarray) -> None:
-        norms = np.linalg.norm(vectors, axis=1)
-        self.title(f"{vectors.shape[1]} dimensions")
-        self.table(
-            [
-                ("", "norm", "first values", "text"),
-                *(
-                    (str(i + 1), f"{norm:.4f}", " ".join(f"{v:7.4f}" for v in vector[:4]), clean(text))
-                    for i, (text, norm, vector) in enumerate(zip(texts, norms, vectors, strict=True))
-                ),
-            ],
-            right=(0, 1),
-        )
-        if len(texts) > 1:
-            some = (vectors / np.maximum(norms, 1e-12)[:, None])[:COSINES]
-            self.title("cosines" if len(texts) <= COSINES else f"cosines of the first {COSINES}")
-            names = [str(i + 1) for i in range(len(some))]
-            cosines = [[f"{c:.3f}".rjust(6) for c in row] for row in some @ some.T]
-            self.table(
-                [("", *(n.rjust(6) for n in names)), *((n, *row) for n, row in zip(names, cosines, strict=True))],
-                right=range(len(names)),
-            )
+
+def is_number(cell: str | float) -> bool:
+    """True for a cell of figures, such as "0.5", "12 %" or "3-7"."""
+    return isinstance(cell, str) and re.fullmatch(r"\s*-?[\d.]+( %|-[\d.]+)?", cell) is not None
 
 
 def clean(text: str) -> str:

@@ -14,12 +14,13 @@ import torch
 from ...checkpoint.task import task_of
 from ...errors import UnsupportedError, nearest
 from ...hub import find
-from ...registry import family_of
+from ...task_kinds import tasks_that_read
 from ...tasks import load_task
+from . import recipes
 from .data import read_rows
 from .loop import Run, Settings, has_bfloat16
 from .lora import LoRA
-from .recipes import RECIPES
+from .recipes import TrainingRecipe
 
 EPOCHS = 3
 RUN = "run"  # the folder inside the checkpoint's for state, log and curve
@@ -52,19 +53,17 @@ def finetune(
     device = device or ("cuda" if torch.cuda.is_available() else "torch:cpu")
     found = find(checkpoint, **where)
     config = found.config
-    task = task or task_of(found).task
-    reads_images = family_of(config.model_type).reads_images
-    if (task, reads_images) not in RECIPES:
-        known = sorted({name for name, images in RECIPES if images == reads_images})
+    kind = task_of(found, task).kind
+    if kind.recipe is None:
+        known = sorted(one.name for one in tasks_that_read(kind.reads).values() if one.recipe)
         raise UnsupportedError(
-            f"{found.name} cannot be trained for the task {task!r}, only for {', '.join(known)}: choose one with "
-            f"task or --task{nearest(task, known)}"
+            f"{found.name} cannot be trained for the task {kind.name!r}, only for {', '.join(known)}: choose one with "
+            f"task or --task{nearest(kind.name, known)}"
         )
-    rows = read_rows(data)
-    text = text or ("image" if reads_images else "text")
-    if label is None and task != "generate":
-        label = "text" if task == "read" else "label"
-    recipe = RECIPES[task, reads_images](rows, text, label, data)
+    rows, task = read_rows(data), kind.name
+    recipe_class: type[TrainingRecipe] = getattr(recipes, kind.recipe)
+    text = text or kind.reads
+    recipe = recipe_class(rows, text, label or recipe_class.answer_column, data)
     options: dict[str, Any] = {}
     names = recipe.names()
     if recipe.head_labels and not set(names) <= set(config.id2label.values()):
@@ -104,6 +103,6 @@ def finetune(
         if adapter is None:
             loaded.save(target)
         else:
-            adapter.save(target, str(checkpoint), task)
+            adapter.save(target, str(checkpoint), recipe.peft_task)
         run.path.unlink(missing_ok=True)
     return target

@@ -19,7 +19,6 @@ from ...ops.on_torch import to_raw
 from ...weights.adapter import CONFIG, LABELS, PREFIX, WEIGHTS
 from ...weights.safetensors import write_safetensors
 
-TASKS = {"classify": "SEQ_CLS", "tag": "TOKEN_CLS", "embed": "FEATURE_EXTRACTION", "generate": "CAUSAL_LM"}
 # The families' names of attention projections.
 TARGETS = ("query", "key", "value", "q_proj", "k_proj", "v_proj", "o_proj", "out_proj")
 
@@ -92,7 +91,7 @@ class LoRA:
         """Write adapter_config.json and adapter_model.safetensors, and id2label.json, which peft ignores."""
         config = {
             "peft_type": "LORA",
-            "task_type": TASKS.get(task or ""),
+            "task_type": task,
             "base_model_name_or_path": base,
             "r": self.rank,
             "lora_alpha": self.alpha if self.alpha % 1 else int(self.alpha),

@@ -50,10 +50,9 @@ def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 
 
 def loss_of(architecture: str, model_type: str) -> str | None:
-    """The name in LOSSES of a class's loss: its head's, unless the family's row in the registry has another."""
+    """The name in LOSSES of a class's loss."""
     family = FAMILIES[model_type]
-    head = family.head(architecture) or ""
-    return family.losses.get(head, LOSS_OF_HEAD.get(head))
+    return family.loss_of(family.head(architecture) or "")
 
 
 def cross_entropy(logits: Tensor, labels: Any, ignored: int = IGNORED) -> Tensor:
@@ -217,22 +216,4 @@ LOSSES: dict[str, Loss] = {
     "objects": _detection,
     "pairs": _pairs,
     "written text": _written_text,
-}
-# The end of a class's name -> its loss; a family's row in the registry may have another.
-LOSS_OF_HEAD = {
-    "ForMaskedLM": "tokens",
-    "ForTokenClassification": "tags",
-    "ForMultipleChoice": "choice",
-    "ForNextSentencePrediction": "choice",
-    "ForCausalLM": "next token",
-    "LMHeadModel": "next token",
-    "ForSequenceClassification": "classes",
-    "ForImageClassification": "classes",
-    "ForAudioClassification": "classes",
-    "ForQuestionAnswering": "span",
-    "ForPreTraining": "pretraining",
-    "ForMaskedImageModeling": "hidden pixels",
-    "ForSemanticSegmentation": "segmentation",
-    "ForObjectDetection": "objects",
-    "ForConditionalGeneration": "written text",
 }

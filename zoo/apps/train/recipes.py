@@ -30,6 +30,8 @@ class TrainingRecipe:
     """
 
     head_labels = False  # True if the head has an output for each label in the data
+    answer_column: str | None = "label"  # the column of the answers, by default; None: texts are all there is to learn
+    peft_task: str | None = None  # the name of the task in an adapter's files
     task: Any
     paths: list[Any]
 
@@ -92,6 +94,7 @@ def _distinct(found: set[str], source: Any, name: str) -> list[str]:
 class ClassifyTexts(TrainingRecipe):
     """Texts with one label each."""
 
+    peft_task = "SEQ_CLS"
     head_labels = True
 
     def names(self) -> list[str]:
@@ -124,6 +127,7 @@ class ClassifyImages(ClassifyTexts):
 class TagWords(TrainingRecipe):
     """Lists of words with a label for each word; only a word's first token has a loss."""
 
+    peft_task = "TOKEN_CLS"
     head_labels = True
 
     def names(self) -> list[str]:
@@ -164,6 +168,8 @@ class EmbedPairs(TrainingRecipe):
     https://arxiv.org/abs/1807.03748).
     """
 
+    peft_task = "FEATURE_EXTRACTION"
+
     def prepare(self, task: Any) -> None:
         encoder = task.encoder
         if (
@@ -201,6 +207,9 @@ class EmbedPairs(TrainingRecipe):
 class ContinueTexts(TrainingRecipe):
     """Texts for a causal language model; with answers, only the answers have a loss, each after its text."""
 
+    answer_column = None
+    peft_task = "CAUSAL_LM"
+
     def prepare(self, task: Any) -> None:
         self.model, self.limit = task.model, min(task.max_tokens, MAX_TOKENS)
         texts = column(self.rows, self.texts, self.source)
@@ -229,6 +238,8 @@ class ContinueTexts(TrainingRecipe):
 class ReadLines(TrainingRecipe):
     """Images of lines with their text."""
 
+    answer_column = "text"
+
     def prepare(self, task: Any) -> None:
         self.task, self.model = task, task.model
         self.paths = images_of(self.rows, self.texts, self.source)
@@ -256,13 +267,3 @@ def images_of(rows: Sequence[Row], name: str, source: Any) -> list[Any]:
     if gone:
         raise InputError(f"{source}: {len(gone)} of {len(paths)} images do not exist, the first is {gone[0]}")
     return paths
-
-
-RECIPES: dict[tuple[str, bool], type[TrainingRecipe]] = {
-    ("classify", False): ClassifyTexts,
-    ("classify", True): ClassifyImages,
-    ("tag", False): TagWords,
-    ("embed", False): EmbedPairs,
-    ("generate", False): ContinueTexts,
-    ("read", True): ReadLines,
-}

@@ -1,0 +1,371 @@
+"""The table of tasks, one row for each: commands, the server and the demo know a task by its row.
+
+To add a task, write its class in `zoo/tasks/`, and a row here.  docs/adding-a-task.md does it with an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .errors import UnsupportedError, nearest
+
+Input = Literal["text", "image", "audio"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallOption:
+    """An argument of a task's call that commands and pages offer.
+
+    name: of the argument.  type: of its value; bool is a switch.  help: a phrase on what it does.
+    flag: its name on the command line, if that is not `name`; metavar: what stands for its value there.
+    least, most: the range of a number.  required: True if a call needs it.
+    each: True if there is one value for each input: in `zoo map` the option names a column.
+    """
+
+    name: str
+    type: type = str
+    help: str
+    flag: str = ""
+    metavar: str = ""
+    least: float | None = None
+    most: float | None = None
+    required: bool = False
+    each: bool = False
+
+
+TOP_K = CallOption(name="top_k", type=int, metavar="N", help="number of labels, words, answers or documents", least=1)
+PAIRS = CallOption(
+    name="pairs", flag="pair", metavar="TEXT", help="second text: one for each INPUT, or one for all", each=True
+)
+QUESTION = CallOption(name="question", metavar="Q", help="the question", each=True)
+CONTEXT = CallOption(name="context", metavar="C", help="the text that holds the answer", each=True)
+LABELS = CallOption(
+    name="candidate_labels", flag="labels", metavar="A,B,C", help="the labels to choose from, in words", required=True
+)
+THRESHOLD = CallOption(name="threshold", type=float, metavar="F", help="the lowest score, 0 ... 1", least=0, most=1)
+LINES = CallOption(name="lines", type=bool, help="each image has several lines")
+NUM_BEAMS = CallOption(name="num_beams", type=int, metavar="N", help="width of the beam search (1)", least=1)
+MAX_NEW_TOKENS = CallOption(
+    name="max_new_tokens", type=int, metavar="N", help="the most tokens to generate (512)", least=1
+)
+TEMPERATURE = CallOption(
+    name="temperature", type=float, metavar="F", help="sample at this temperature; 0: do not sample", least=0
+)
+SEED = CallOption(name="seed", type=int, metavar="N", help="seed of the sampling")
+PROMPT_LOOKUP = CallOption(
+    name="prompt_lookup_num_tokens",
+    flag="prompt-lookup",
+    type=int,
+    metavar="N",
+    help="guess up to N tokens from an earlier place with the same last tokens: faster where texts repeat",
+    least=1,
+)
+WRITING = (MAX_NEW_TOKENS, NUM_BEAMS)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TaskKind:
+    """A row of the table.
+
+    name: as in `zoo.load(task=...)`.
+    cls: its class, as "module of zoo.tasks:name".
+    reads: what its inputs are.
+    help: a line of `zoo run --help`.
+    pipelines: the names of transformers' pipelines for it, the first that of the Hub; `zoo.load` takes them too.
+    heads: end of a class's name -> the name of its loss in zoo/apps/train/losses.py, or None.  Checkpoints of these
+        classes were trained for the task.
+    model: the protocol in zoo/tasks/protocols.py of what it reads of a model; "" for nothing that has a name.
+    output: the protocol of what it reads of the model's output, where that is no array of logits.
+    borrows: the task whose heads serve this one in families without a head of its own.
+    classes: head -> the class of the task, where it is another one.
+    arguments: the arguments of its call that take the inputs.
+    options: further arguments that commands and pages offer.
+    ranks: True if one call takes all inputs: the first is a query, the others are documents.
+    streams: True if `task.stream(text)` gives the result in pieces.
+    labelled: True if config.json names what it finds.
+    recipe: the class in zoo/apps/train/recipes.py that trains it, if any.
+    part: rows of a part of `zoo map`, after which a job that is stopped can resume.
+    """
+
+    name: str
+    cls: str
+    reads: Input
+    help: str
+    pipelines: tuple[str, ...] = ()
+    heads: Mapping[str, str | None] = field(default_factory=dict)
+    model: str = ""
+    output: str = ""
+    borrows: str | None = None
+    classes: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ("texts",)
+    options: tuple[CallOption, ...] = ()
+    ranks: bool = False
+    streams: bool = False
+    labelled: bool = False
+    recipe: str | None = None
+    part: int = 1024
+
+    def option(self, name: str) -> CallOption | None:
+        """The option of a name, if the task has it."""
+        return next((one for one in self.options if one.name == name), None)
+
+
+_IMAGES: Any = {"reads": "image", "arguments": ("images",), "part": 128}
+_AUDIO: Any = {"reads": "audio", "arguments": ("sounds",), "part": 16}
+_WRITES: Any = {"reads": "text", "model": "EncoderDecoder", "options": WRITING}
+
+TASKS: tuple[TaskKind, ...] = (
+    TaskKind(
+        name="embed",
+        cls="embed:Embed",
+        reads="text",
+        help="a vector for each INPUT",
+        pipelines=("sentence-similarity", "feature-extraction"),
+        heads={"Model": None},
+        model="TextModel",
+        output="States",
+        recipe="EmbedPairs",
+    ),
+    TaskKind(
+        name="sparse-embed",
+        cls="sparse_embed:SparseEmbed",
+        reads="text",
+        help="words with weights for each INPUT, the heaviest first (SPLADE)",
+        model="MaskedLM",
+        borrows="fill-mask",
+        options=(TOP_K,),
+    ),
+    TaskKind(
+        name="multi-vector-embed",
+        cls="multi_vector_embed:MultiVectorEmbed",
+        reads="text",
+        help="a vector for each token of each INPUT, as a document (ColBERT)",
+        model="TextModel",
+        output="States",
+        borrows="embed",
+    ),
+    TaskKind(
+        name="fill-mask",
+        cls="fill_mask:FillMask",
+        reads="text",
+        help="words for the mask tokens ([MASK] or <mask>, depending on the tokenizer) in each INPUT",
+        heads={"ForMaskedLM": "tokens"},
+        model="MaskedLM",
+        options=(TOP_K,),
+    ),
+    TaskKind(
+        name="classify",
+        cls="classify:Classify",
+        reads="text",
+        help="labels for each INPUT",
+        pipelines=("text-classification", "sentiment-analysis"),
+        heads={"ForSequenceClassification": "classes"},
+        model="TextModel",
+        options=(TOP_K, PAIRS),
+        labelled=True,
+        recipe="ClassifyTexts",
+    ),
+    TaskKind(
+        name="tag",
+        cls="tag:Tag",
+        reads="text",
+        help="names, places and the like in each INPUT",
+        pipelines=("token-classification", "ner"),
+        heads={"ForTokenClassification": "tags"},
+        model="TextModel",
+        labelled=True,
+        recipe="TagWords",
+    ),
+    TaskKind(
+        name="answer",
+        cls="answer:Answer",
+        reads="text",
+        help="the answer to --question Q in --context C; without one of them, each INPUT takes its place",
+        pipelines=("question-answering",),
+        heads={"ForQuestionAnswering": "span"},
+        model="TextModel",
+        output="Spans",
+        arguments=("question", "context"),
+        options=(TOP_K, QUESTION, CONTEXT),
+    ),
+    TaskKind(
+        name="rerank",
+        cls="rerank:Rerank",
+        reads="text",
+        help="documents sorted by relevance; the first INPUT is the query",
+        pipelines=("text-ranking",),
+        model="TextModel",
+        borrows="classify",
+        classes=dict.fromkeys(("ForCausalLM", "LMHeadModel"), "causal_rerank:CausalRerank"),
+        arguments=("query", "documents"),
+        options=(TOP_K,),
+        ranks=True,
+        labelled=True,
+    ),
+    TaskKind(
+        name="generate",
+        cls="generate:Generate",
+        reads="text",
+        help="the continuation of each INPUT; see --max-new-tokens, --temperature and --seed",
+        pipelines=("text-generation", "conversational"),
+        heads={"ForCausalLM": "next token", "LMHeadModel": "next token"},
+        model="CausalLM",
+        options=(MAX_NEW_TOKENS, TEMPERATURE, SEED, PROMPT_LOOKUP),
+        streams=True,
+        recipe="ContinueTexts",
+        part=32,
+    ),
+    TaskKind(
+        name="zero-shot-classification",
+        cls="zero_shot:ZeroShot",
+        reads="text",
+        help="which of --labels A,B,C each INPUT fits, by a model of entailment",
+        model="TextModel",
+        borrows="classify",
+        options=(LABELS,),
+    ),
+    TaskKind(
+        name="text2text-generation",
+        cls="text2text:Text2Text",
+        help="the text that a model with encoder and decoder (T5, ...) writes about each INPUT",
+        heads={"ForConditionalGeneration": "written text"},
+        **_WRITES,
+    ),
+    TaskKind(
+        name="summarization",
+        cls="text2text:Summarize",
+        help="a summary of each INPUT",
+        borrows="text2text-generation",
+        **_WRITES,
+    ),
+    TaskKind(
+        name="translation",
+        cls="text2text:Translate",
+        help="a translation of each INPUT",
+        borrows="text2text-generation",
+        **_WRITES,
+    ),
+    TaskKind(
+        name="automatic-speech-recognition",
+        cls="transcribe:Transcribe",
+        help="the words of each sound file, with times (Whisper)",
+        model="EncoderDecoder",
+        **_AUDIO,
+    ),
+    TaskKind(
+        name="audio-classification",
+        cls="sound_classify:SoundClassify",
+        help="labels for each sound file",
+        heads={"ForAudioClassification": "classes"},
+        model="SoundModel",
+        options=(TOP_K,),
+        labelled=True,
+        **_AUDIO,
+    ),
+    TaskKind(
+        name="embed",
+        cls="image_embed:ImageEmbed",
+        help="a vector for each INPUT",
+        pipelines=("image-feature-extraction",),
+        heads={"Model": None},
+        model="ImageModel",
+        output="States",
+        borrows="zero-shot-image-classification",
+        **_IMAGES,
+    ),
+    TaskKind(
+        name="classify",
+        cls="image_classify:ImageClassify",
+        help="labels for each INPUT",
+        pipelines=("image-classification",),
+        heads={"ForImageClassification": "classes", "ForImageClassificationWithTeacher": None},
+        model="ImageModel",
+        options=(TOP_K,),
+        labelled=True,
+        recipe="ClassifyImages",
+        **_IMAGES,
+    ),
+    TaskKind(
+        name="segment",
+        cls="segment:Segment",
+        help="the share of each label among the pixels; --overlay writes them over the image",
+        pipelines=("image-segmentation",),
+        heads={"ForSemanticSegmentation": "segmentation", "ForSegmentation": None},
+        classes={"ForSegmentation": "segment_objects:SegmentObjects"},
+        labelled=True,
+        **_IMAGES,
+    ),
+    TaskKind(
+        name="detect",
+        cls="detect:Detect",
+        help="objects with scores and boxes, in pixels; --overlay draws them on the image",
+        pipelines=("object-detection",),
+        heads={"ForObjectDetection": "objects"},
+        output="Objects",
+        options=(THRESHOLD,),
+        labelled=True,
+        **_IMAGES,
+    ),
+    TaskKind(
+        name="read",
+        cls="read:Read",
+        help="the text in an image of one line, or of several with --lines",
+        pipelines=("image-to-text",),
+        model="Reader",
+        options=(LINES, *WRITING),
+        recipe="ReadLines",
+        **{**_IMAGES, "part": 64},
+    ),
+    TaskKind(
+        name="zero-shot-image-classification",
+        cls="zero_shot_image:ZeroShotImage",
+        help="which of --labels A,B,C each INPUT fits, by a model of texts and images (CLIP, SigLIP)",
+        model="DualEncoder",
+        output="Logits",
+        options=(LABELS,),
+        **_IMAGES,
+    ),
+)
+# Heads with a loss and without a task: end of a class's name -> the name of its loss.
+OTHER_HEADS: dict[str, str] = {
+    "ForMultipleChoice": "choice",
+    "ForNextSentencePrediction": "choice",
+    "ForPreTraining": "pretraining",
+    "ForMaskedImageModeling": "hidden pixels",
+}
+
+TASK_NAMES: tuple[str, ...] = tuple(dict.fromkeys(kind.name for kind in TASKS))
+TASK_OF_HEAD: dict[str, str] = {head: kind.name for kind in TASKS for head in kind.heads}
+LOSS_OF_HEAD: dict[str, str] = OTHER_HEADS | {
+    head: loss for kind in TASKS for head, loss in kind.heads.items() if loss is not None
+}
+
+
+def tasks_named(name: Any) -> tuple[TaskKind, ...]:
+    """The tasks that a name stands for: zoo's own, which one for texts and one for images may share, or a pipeline's.
+
+    UnsupportedError for a name that no task has.
+    """
+    if isinstance(name, str) and name.startswith("translation_"):  # of transformers, with two languages
+        name = "translation"
+    found = tuple(kind for kind in TASKS if kind.name == name) or tuple(k for k in TASKS if name in k.pipelines)
+    if not found:
+        known = [*TASK_NAMES, *(name for kind in TASKS for name in kind.pipelines)]
+        raise UnsupportedError(f"task {name!r} is not one of {', '.join(TASK_NAMES)}{nearest(str(name), known)}")
+    return found
+
+
+def tasks_that_read(kind: Input) -> dict[str, TaskKind]:
+    """The tasks for one kind of input, by name."""
+    return {one.name: one for one in TASKS if one.reads == kind}
+
+
+def options_of(tasks: Iterable[TaskKind] = TASKS) -> dict[CallOption, tuple[str, ...]]:
+    """Each option of these tasks, with the names of those that have it."""
+    found: dict[CallOption, dict[str, None]] = {}
+    for task in tasks:
+        for option in task.options:
+            found.setdefault(option, {})[task.name] = None
+    return {option: tuple(names) for option, names in found.items()}
