@@ -209,30 +209,16 @@ def _transformers(folder: Path, config: dict[str, Any], threads: int) -> tuple[A
 
 
 def inputs(model: Any, folder: Path) -> dict[str, Any]:
-    """The arrays that a model of zoo takes: tokens, an image, a spectrogram, or several of these."""
-    import numpy as np
-
+    """The arguments of a call: random ones, and a picture where there is a processor for it."""
     from parity.pictures import draw
     from zoo.images import ImageProcessor
-    from zoo.inputs import ImageModel, TextModel
-    from zoo.inputs.causal import CausalLM
-    from zoo.inputs.encoder_decoder import EncoderDecoder
-    from zoo.inputs.sounds import SoundModel
 
-    rng, found = np.random.default_rng(0), {}
-    for one in [model.encoder] if isinstance(model, EncoderDecoder) else model.readers:
-        if isinstance(one, TextModel):
-            length = min(PROMPT if isinstance(one, CausalLM) else READ, one.max_positions)
-            found["input_ids"] = rng.integers(min(10, one.config.vocab_size // 2), one.config.vocab_size, (1, length))
-        elif isinstance(one, ImageModel):
-            if (folder / "preprocessor_config.json").is_file():
-                found["pixel_values"] = ImageProcessor.from_folder(folder)(draw(480, 640)).pixel_values
-            else:
-                found["pixel_values"] = rng.standard_normal((1, *one.config.image, 3), np.float32)
-        elif isinstance(one, SoundModel):
-            shape = (1, one.config.num_mel_bins, one.config.frames)
-            found["input_features"] = rng.normal(0, 0.4, shape).astype(np.float32)
-    return found
+    writes = model.step_decoder is not None
+    reader = getattr(model, "encoder", model) if writes else model
+    found = reader.example(rows=1, length=PROMPT if reader is model and writes else READ)
+    if "pixel_values" in found and (folder / "preprocessor_config.json").is_file():
+        found["pixel_values"] = ImageProcessor.from_folder(folder)(draw(480, 640)).pixel_values
+    return {name: found[name] for name in ("input_ids", "pixel_values", "input_features") if name in found}
 
 
 def _work(arrays: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from zoo.engines.onnx.cache import write_graph
-from zoo.engines.onnx.runner import OnnxRunner, fed
+from zoo.engines.onnx.runner import OnnxRunner
 from zoo.engines.onnx.trace import Traced, trace
 from zoo.nn import is_array
 from zoo.runner import Runner
@@ -41,13 +41,11 @@ class _Staged(Runner):
 
         made: Callable[..., Any] = MethodType(staged, fn.__self__)  # type: ignore[attr-defined]
         traced: Traced = trace(made, *records)
-        feed = fed(traced.signature, records)
-        if feed is None:
+        if not traced.signature.fits(*records):
             traced = trace(made, *records, any_size=True)
-            feed = traced.signature.feed(*records)
         with tempfile.TemporaryDirectory(prefix="parity-", ignore_cleanup_errors=True) as folder:
             graph = self.runner.opened(write_graph(traced, Path(folder), "stages", ""))
-            arrays = graph.session(feed)
+            arrays = graph.session(traced.signature.feed(*records))
         for one, array in zip(traced.signature.outputs, arrays, strict=True):
             self.found[one.name] = array.transpose(0, 2, 3, 1) if one.is_image else array
         if fn.__name__ == "forward":

@@ -1,6 +1,7 @@
 """The inputs of both models: texts, images, or random numbers, in batches.
 
-The kind of a model's class says which: `TextModel`, `ImageModel`, or a model that has several of these for its parts.
+The kind of a model's class says which: `TextModel`, `ImageModel`, a model that has several of these for its parts, or a
+kind of its own, whose `example` makes them.
 """
 
 from __future__ import annotations
@@ -9,16 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from zoo.images import ImageProcessor
-from zoo.inputs import ImageModel, TextModel
-from zoo.inputs.encoder_decoder import EncoderDecoder
-from zoo.inputs.sounds import SoundModel
+from zoo.inputs import ChoiceModel, ImageModel, TextModel
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 
 from . import images, texts
+from .pictures import draw
 from .specs import spec_class
 from .texts import Batch
 
@@ -39,7 +37,7 @@ def given_to(model: Any, folder: Path, seed: int) -> Given:
     Without these, as in a folder that a model alone was saved to, they are random tokens and pixels.
     """
     family = FAMILIES[model.config.model_type]
-    tokenizer = Tokenizer.from_folder(folder) if family.reads_texts and _has_any(folder, TOKENIZERS) else None
+    tokenizer = Tokenizer.from_folder(folder) if family.has_tokenizer and _has_any(folder, TOKENIZERS) else None
     processor = ImageProcessor.from_folder(folder) if family.reads_images and _has_any(folder, PROCESSORS) else None
     spec = spec_class(model.config.model_type)
     pictures = [] if processor is None else spec.pictures(model.config, processor, seed)
@@ -53,14 +51,14 @@ def _has_any(folder: Path, names: Sequence[str]) -> bool:
 def _batches(
     model: Any, tokenizer: Tokenizer | None, processor: ImageProcessor | None, pictures: Sequence[Any], seed: int
 ) -> list[Batch]:
-    if isinstance(model, TextModel):
+    if type(model).example is TextModel.example or isinstance(model, ChoiceModel):
         return texts.batches(model, tokenizer, seed)
-    if isinstance(model, ImageModel):
+    if type(model).example is ImageModel.example:
         return images.batches(model, processor, pictures, seed)
-    if isinstance(model, SoundModel):
-        return sounds(model.config, seed)
+    if not model.parts:
+        return examples(model, tokenizer, processor, seed)
     # A model of several parts: arguments for each, and for a decoder tokens to go on from.
-    parts = {name: part for name, part in vars(model).items() if isinstance(part, (TextModel, ImageModel, SoundModel))}
+    parts = {name: getattr(model, name) for name in model.parts}
     decoder, found = parts.pop("decoder", None), []
     for part in parts.values():
         own = _batches(part, tokenizer, processor, pictures, seed)[:2]
@@ -70,17 +68,34 @@ def _batches(
     ids = texts.first_tokens(decoder.config, tokenizer, seed)
     found = [texts.first_rows(batch, len(ids)) for batch in found]
     given = [ids[: len(next(iter(batch.arrays.values())))] for batch in found]
+    steps = model.step_decoder is not None
     return [
-        batch._replace(arrays={**batch.arrays, "decoder_input_ids": rows}, steps=isinstance(model, EncoderDecoder))
+        batch._replace(arrays={**batch.arrays, "decoder_input_ids": rows}, steps=steps)
         for batch, rows in zip(found, given, strict=True)
     ]
 
 
-def sounds(config: Any, seed: int) -> list[Batch]:
-    """Spectrograms of noise in the range of real ones, and a single one."""
-    shape = (3, config.num_mel_bins, config.frames)
-    x = np.random.default_rng(seed).normal(0, 0.4, shape).astype(np.float32)
-    return [Batch("random sounds", {"input_features": x}), Batch("alone", {"input_features": x[1:2] / 2})]
+def examples(
+    model: Any, tokenizer: Tokenizer | None, processor: ImageProcessor | None, seed: int, rows: int = 3
+) -> list[Batch]:
+    """The arguments that a kind of input makes by itself: several rows, and one.
+
+    Tokens and pixels among them are those of the checkpoint's tokenizer and processor, where it has them.
+    """
+    if isinstance(model, TextModel):
+        found = [batch for batch in texts.batches(model, tokenizer, seed) if batch.name.endswith(("padded", "alone"))]
+    else:
+        found = [Batch("random", {}), Batch("random, alone", {})]
+    out = []
+    for i, batch in enumerate(found):
+        ids = batch.arrays.get("input_ids")
+        shape = (rows if i == 0 else 1, 7) if ids is None else ids.shape
+        arrays = {**model.example(seed + i, rows=shape[0], length=shape[1]), **batch.arrays}
+        if processor is not None and "pixel_values" in arrays:
+            drawn = [draw(*images.SIZES[j % len(images.SIZES)], seed=seed + j) for j in range(shape[0])]
+            arrays["pixel_values"], batch = processor(drawn).pixel_values, batch._replace(images=drawn)
+        out.append(batch._replace(arrays=arrays))
+    return out
 
 
 def _joined(a: Batch, b: Batch) -> Batch:

@@ -113,7 +113,7 @@ def imports(path: Path) -> set[str]:
 
 CORE = (
     *("errors", "warning", "typing", "options", "optional", "plugins", "files", "guards", "config"),
-    *("task_kinds", "record", "family", "registry"),
+    *("task_kinds", "family", "registry"),
     *(
         "quant",
         "ops",

@@ -18,7 +18,7 @@ class Placement(NamedTuple):
 
     backend: ModuleType  # `zoo.ops.on_numpy` or `zoo.ops.on_torch`
     device: str  # the backend's name of the device: "cpu", "cuda:1"
-    engine: ModuleType | None = None  # one of `zoo.plugins.DEVICES`, instead of the backend
+    engine: plugins.DeviceEngine | None = None  # one of `zoo.plugins.DEVICES`, instead of the backend
 
     @property
     def is_numpy(self) -> bool:
@@ -73,7 +73,7 @@ def placement(device: str | None, *, trainable: bool = False) -> Placement:
     if device is None or str(device) in ("cpu", "numpy"):
         found = Placement(on_numpy, "cpu")
     elif (name := str(device).partition(":")[0]) in plugins.DEVICES:
-        engine = plugins.engine(name)
+        engine = plugins.device_engine(name)
         engine.check(str(device))
         found = Placement(on_numpy, "cpu", engine)
     else:

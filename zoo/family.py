@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .task_kinds import LOSS_OF_HEAD, TASK_OF_HEAD, Input, TaskKind
+from .task_kinds import Input, TaskKind, loss_of_head, task_of_head
 
 # Heads with these words in their names are those of models of images.
 _OF_IMAGES = ("Image", "Segmentation", "ObjectDetection", "Backbone")
@@ -23,8 +23,9 @@ class Family:
         own, or else the first of them.
     tasks: head -> the task that its checkpoints were trained for (None: none), if not the one of `zoo.task_kinds`.
     losses: head -> the name of its loss in zoo/apps/train/losses.py (None: none), if not the one of `zoo.task_kinds`.
-    reads: "text", "image", "audio", or "both" for an encoder of images with a decoder or an encoder of texts.  By
-        default "image" if one of the heads is one of images, else "text".
+    reads: what its models read, of "text", "image" and "audio"; the first is what the inputs of its tasks are.  By
+        default ("image",) if one of the heads is one of images, else ("text",).
+    writes: True for a decoder of texts about images or sounds, whose checkpoints have a tokenizer, too.
     processor: transformers' class of image processors, for checkpoints whose preprocessor_config.json names none.
     names: head -> the name of its class in transformers, if it is not `<prefix><head>`.
     classes: the prefix of another family in `module`, whose classes serve this family's config too: "Roberta".
@@ -41,28 +42,27 @@ class Family:
     heads: tuple[str, ...]
     tasks: Mapping[str, str | None] = field(default_factory=dict)
     losses: Mapping[str, str | None] = field(default_factory=dict)
-    reads: Literal["text", "image", "audio", "both"] | None = None
+    reads: tuple[Input, ...] = ()
+    writes: bool = False
     processor: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     classes: str = ""
     stages: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not self.reads:
+            of_images = any(word in head for head in self.heads for word in _OF_IMAGES)
+            object.__setattr__(self, "reads", ("image",) if of_images else ("text",))
+
     @property
     def reads_images(self) -> bool:
         """True if a checkpoint comes with an image processor."""
-        if self.reads is None:
-            return any(word in head for head in self.heads for word in _OF_IMAGES)
-        return self.reads in ("image", "both")
+        return "image" in self.reads
 
     @property
-    def reads_texts(self) -> bool:
+    def has_tokenizer(self) -> bool:
         """True if a checkpoint comes with a tokenizer."""
-        return self.reads == "both" or not self.reads_images
-
-    @property
-    def task_input(self) -> Input:
-        """What the inputs of its tasks are."""
-        return "image" if self.reads_images else "audio" if self.reads == "audio" else "text"
+        return self.writes or "text" in self.reads
 
     @property
     def is_decoder(self) -> bool:
@@ -104,7 +104,7 @@ class Family:
 
     def task_of(self, head: str) -> str | None:
         """The task that a head's checkpoints were trained for, or None if zoo does not have it."""
-        return self.tasks[head] if head in self.tasks else TASK_OF_HEAD.get(head)
+        return self.tasks[head] if head in self.tasks else task_of_head(head)
 
     def heads_for(self, task: str) -> tuple[str, ...]:
         """The heads of a task."""
@@ -112,7 +112,7 @@ class Family:
 
     def loss_of(self, head: str) -> str | None:
         """The name of a head's loss in zoo/apps/train/losses.py, or None if it has none."""
-        return self.losses.get(head, LOSS_OF_HEAD.get(head))
+        return self.losses[head] if head in self.losses else loss_of_head(head)
 
     def heads_by_task(self, kinds: Iterable[TaskKind], architectures: Iterable[str]) -> dict[TaskKind, str]:
         """The head for each of the tasks that the family has one for: the one that `architectures` names, or else the

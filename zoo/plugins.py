@@ -1,4 +1,4 @@
-"""Three tables of modules outside of the core: engines, file formats and commands.
+"""Tables of modules outside of the core: engines, file formats and commands, and what the core asks of an engine.
 
 The core imports nothing of `zoo.engines` and `zoo.apps`: it gets their modules here, by name, and they are imported
 then.  A package that adds an engine, a format or a command adds a row to a table.
@@ -7,21 +7,50 @@ then.  A package that adds an engine, a format or a command adds a row to a tabl
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from types import ModuleType
+from typing import Any, Protocol, cast, runtime_checkable
 
-# Name -> the module that runs models, or some of their ops, in another way.
-ENGINES: dict[str, str] = {
-    # A device: `check(device)`, `attach(model, device, files, weights)`, and QUANTISES, values of `weights=` that the
-    # engine applies itself.
-    "onnx": "zoo.engines.onnx.runner",
-    # `usable(tensor, ...)`, and the kernels as modules: "triton.attention".
-    "triton": "zoo.engines.triton",
-    # `runner_for(tensor)`: the runner of models on that tensor's GPU.
-    "cuda-graphs": "zoo.engines.cuda_graphs",
-}
-# Engines that a user names as a device: "onnx", "onnx:cuda".
-DEVICES: tuple[str, ...] = ("onnx",)
+
+@runtime_checkable
+class DeviceEngine(Protocol):
+    """A module that runs models on a device of its own, which a user names: "onnx", "onnx:cuda"."""
+
+    QUANTISES: Sequence[str]  # values of `weights=` that the engine applies itself
+
+    def check(self, device: str) -> object:
+        """Raise UnsupportedError for a device that this machine does not have."""
+        ...
+
+    def attach(self, model: Any, device: str, files: Iterable[Path], weights: str | None) -> None:
+        """Let the engine run a model and the models inside it."""
+        ...
+
+
+@runtime_checkable
+class GPURunners(Protocol):
+    """A module that runs models whose arrays are on a GPU."""
+
+    def runner_for(self, like: Any) -> Any:
+        """The runner of models whose arrays are beside the tensor `like`."""
+        ...
+
+
+@runtime_checkable
+class Kernels(Protocol):
+    """A package of kernels, of which each file is a module of its own."""
+
+    def usable(self, x: Any, *others: Any) -> bool:
+        """True if the kernels take these tensors."""
+        ...
+
+
+# Device that a user names -> the DeviceEngine.
+DEVICES: dict[str, str] = {"onnx": "zoo.engines.onnx.runner"}
+GPU_RUNNERS = "zoo.engines.cuda_graphs"
+KERNELS = "zoo.engines.triton"
 
 # Name of a weight index -> the module whose `open_index(path, files)` gives its tensors as a Source.
 FORMATS: dict[str, str] = {"model.onnx.index.json": "zoo.engines.onnx.exported"}
@@ -51,10 +80,20 @@ COMMANDS: dict[str, str] = {
 
 
 @cache
-def engine(name: str) -> ModuleType:
-    """An engine's module, or one inside of it: "onnx", "triton.attention"."""
-    package, dot, inside = name.partition(".")
-    return importlib.import_module(ENGINES[package] + dot + inside)
+def device_engine(name: str) -> DeviceEngine:
+    """The engine of a device."""
+    return cast(DeviceEngine, importlib.import_module(DEVICES[name]))
+
+
+def gpu_runners() -> GPURunners:
+    """What runs models on a GPU."""
+    return cast(GPURunners, importlib.import_module(GPU_RUNNERS))
+
+
+@cache
+def kernels(name: str = "") -> Any:
+    """The package of kernels, or one of its files: "attention"."""
+    return importlib.import_module(f"{KERNELS}.{name}" if name else KERNELS)
 
 
 def weight_format(index: str) -> ModuleType:

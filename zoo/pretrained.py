@@ -17,10 +17,11 @@ from .quant import QUANT_TYPES
 from .registry import FAMILIES, architecture_of
 from .runner import Runner
 from .trainable import Trainable, make_trainable
-from .typing import Array
+from .typing import Array, GraphMethod
 from .warning import warn
 from .weights import (
     QUANT_CHOICES,
+    GraphSource,
     NameMap,
     NewHead,
     QuantChoice,
@@ -64,6 +65,7 @@ class Pretrained(Trainable):
     tied: ClassVar[Mapping[str, str]] = {}  # canonical name -> the name whose array it shares
     keep_16bit: ClassVar[bool] = False  # True: on NumPy 16-bit matrices are widened only in use
     parts: ClassVar[tuple[str, ...]] = ()  # attributes: the models that read `forward`'s records, in their order
+    record: ClassVar[type | None] = None  # what `forward` takes, where it takes one
     depends_on_length = False  # True if a text's length, padding included, changes its outputs
 
     config: Any
@@ -90,6 +92,36 @@ class Pretrained(Trainable):
     def readers(self) -> list[Any]:
         """The models that check the inputs: its parts, or itself."""
         return [getattr(self, name) for name in self.parts] or [self]
+
+    def records(self, *args: Any, **given: Any) -> tuple[Any, ...]:
+        """The arguments of a call, checked and placed beside the weights, as `forward` takes them."""
+        raise NotImplementedError
+
+    def example(
+        self,
+        seed: int = 0,
+        *,
+        rows: int = 2,
+        length: int = 7,
+        size: tuple[int, int] = (96, 128),
+        padded: bool = False,
+    ) -> dict[str, Any]:
+        """Random arguments of a call, for tracing, tests and proofs.
+
+        length: tokens of the longest text.  size: height and width of images, where the model takes any.
+        padded: later rows are shorter, and images end before their edges.
+        """
+        raise NotImplementedError
+
+    def graph_methods(self, seed: int = 0, **sizes: Any) -> list[GraphMethod]:
+        """The methods that engines run as graphs, with random inputs; seed, sizes: as for `example`."""
+        model: Any = self
+        return [GraphMethod("model", model.forward, self.records(**self.example(seed, **sizes)))]
+
+    @property
+    def step_decoder(self) -> Any:
+        """The decoder whose steps are graphs beside those of `graph_methods`, if there is one."""
+        return None
 
     def reader(self, kind: type[R]) -> R:
         """The last of its `readers` that is of a kind: `TextModel`, `ImageModel`, ..."""
@@ -124,8 +156,6 @@ class Pretrained(Trainable):
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
         named = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=cls.ties(config))
-        if not config.tied:  # version 5 of transformers wants both names in a file
-            named.copy_tied()
         if device == AUTO:  # an engine that computes in float32 would take four times the memory of 16-bit matrices
             kept = _has_16bit(named) and cls.keep_16bit and weights is None
             device = resolved(AUTO, "torch" if trainable else dtype or ("bfloat16" if kept else None))
@@ -140,8 +170,8 @@ class Pretrained(Trainable):
             )
         # A dtype of 16 bits is that of activations, beside quantised matrices; a wider one widens the matrices too.
         keep_quantised = not trainable and (choice is not None or dtype in (None, "float16", "bfloat16"))
-        if engine is None and (needed := getattr(source, "device", None)):
-            raise UnsupportedError(f"{source.files[0].parent} holds ONNX graphs: load it with device={needed!r}")
+        if engine is None and isinstance(source, GraphSource):
+            raise UnsupportedError(f"{source.files[0].parent} holds ONNX graphs: load it with device={source.device!r}")
         if not where.is_numpy and dtype is None:
             dtype = "float32" if trainable else _one_dtype(named)
         if where.device == "cpu" and source.files:
@@ -222,14 +252,7 @@ class Pretrained(Trainable):
         source = checkpoint.open_weights()
         try:
             source = as_quantised(source, config.extra)
-            adapted = source
-            if adapter is not None:
-                ties = cls.ties(config)
-                named = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=ties)
-                adapted = adapter.on(named)
-                adapted.check_vocabulary(getattr(config, "vocab_size", None))
-                if adapted.unties and type(config).tied is Config.tied:
-                    config = replace(config, tie_word_embeddings=False)
+            adapted = source if adapter is None else adapter.on(source, cls.name_map)
             model = cls.from_source(adapted, config, options)
         except ZooError as e:
             if e.argument is not None:  # the caller's, not the checkpoint's

@@ -79,7 +79,7 @@ def runner_for(model: Any) -> Runner:
     like: Any = an_array(model)
     if not model.graphs or not ops.is_cuda(like):
         return Runner()
-    return plugins.engine("cuda-graphs").runner_for(like)
+    return plugins.gpu_runners().runner_for(like)
 
 
 def check_graphs(graphs: bool | None, device: str | None) -> None:

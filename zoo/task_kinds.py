@@ -116,7 +116,7 @@ _IMAGES: Any = {"reads": "image", "arguments": ("images",), "part": 128}
 _AUDIO: Any = {"reads": "audio", "arguments": ("sounds",), "part": 16}
 _WRITES: Any = {"reads": "text", "model": "EncoderDecoder", "options": WRITING}
 
-TASKS: tuple[TaskKind, ...] = (
+TASKS: list[TaskKind] = [
     TaskKind(
         name="embed",
         cls="embed:Embed",
@@ -327,7 +327,7 @@ TASKS: tuple[TaskKind, ...] = (
         options=(LABELS,),
         **_IMAGES,
     ),
-)
+]
 # Heads with a loss and without a task: end of a class's name -> the name of its loss.
 OTHER_HEADS: dict[str, str] = {
     "ForMultipleChoice": "choice",
@@ -336,11 +336,15 @@ OTHER_HEADS: dict[str, str] = {
     "ForMaskedImageModeling": "hidden pixels",
 }
 
-TASK_NAMES: tuple[str, ...] = tuple(dict.fromkeys(kind.name for kind in TASKS))
-TASK_OF_HEAD: dict[str, str] = {head: kind.name for kind in TASKS for head in kind.heads}
-LOSS_OF_HEAD: dict[str, str] = OTHER_HEADS | {
-    head: loss for kind in TASKS for head, loss in kind.heads.items() if loss is not None
-}
+
+def task_of_head(head: str) -> str | None:
+    """The task that checkpoints of a head were trained for, by the end of its class's name."""
+    return next((kind.name for kind in TASKS if head in kind.heads), None)
+
+
+def loss_of_head(head: str) -> str | None:
+    """The name of a head's loss in zoo/apps/train/losses.py."""
+    return next((kind.heads[head] for kind in TASKS if head in kind.heads), OTHER_HEADS.get(head))
 
 
 def tasks_named(name: Any) -> tuple[TaskKind, ...]:
@@ -352,8 +356,9 @@ def tasks_named(name: Any) -> tuple[TaskKind, ...]:
         name = "translation"
     found = tuple(kind for kind in TASKS if kind.name == name) or tuple(k for k in TASKS if name in k.pipelines)
     if not found:
-        known = [*TASK_NAMES, *(name for kind in TASKS for name in kind.pipelines)]
-        raise UnsupportedError(f"task {name!r} is not one of {', '.join(TASK_NAMES)}{nearest(str(name), known)}")
+        names = dict.fromkeys(kind.name for kind in TASKS)
+        known = [*names, *(name for kind in TASKS for name in kind.pipelines)]
+        raise UnsupportedError(f"task {name!r} is not one of {', '.join(names)}{nearest(str(name), known)}")
     return found
 
 

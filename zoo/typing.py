@@ -1,8 +1,8 @@
-"""The types Array (of ops), RawTensor (of files) and GenerationOptions."""
+"""The types Array (of ops), RawTensor (of files), RecordField and GraphMethod (of inputs), and GenerationOptions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple, Protocol, TypedDict
 
@@ -58,6 +58,29 @@ class RawTensor(NamedTuple):
 
     array: np.ndarray
     dtype: str
+
+
+# A record is a named tuple of checked arrays, which a model's `forward` takes.  Its class has `fields`: where its arrays
+# are, by which names users give them, and what their axes are called.
+
+
+class RecordField(NamedTuple):
+    """An array of a record."""
+
+    path: str  # in the record
+    name: str  # of the argument, as Hugging Face has it
+    dims: tuple[str, ...]  # in the letters of the record's shape legend
+    dtype: str
+    fill: int = 0  # the default if the field is None
+
+
+class GraphMethod(NamedTuple):
+    """A method of a model that is a graph by itself, with random inputs to trace it with."""
+
+    file: str  # of an export, without its suffix
+    method: Callable[..., Any]
+    records: tuple[Any, ...]
+    output: str = "logits"  # the name of its output, if it is one array
 
 
 class GenerationOptions(TypedDict, total=False):

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Protocol, get_type_hints
 
-import numpy as np
 import pytest
 
 from parity.specs import SPECS, config_of
-from zoo.inputs.dual_encoder import DualEncoder
 from zoo.inputs.encoder_decoder import EncoderDecoder
-from zoo.inputs.sounds import SoundModel
 from zoo.nn import is_array
 from zoo.pretrained import Pretrained
 from zoo.registry import FAMILIES, config_class
@@ -58,7 +55,7 @@ def missing(value: Any, protocol: type, path: str) -> Iterator[str]:
 
 def contract(model_type: str, head: str) -> tuple[type, type | None]:
     family = FAMILIES[model_type]
-    kind = tasks_that_read(family.task_input).get(family.task_of(head) or "")
+    kind = tasks_that_read(family.reads[0]).get(family.task_of(head) or "")
     if kind is None:
         return object, None
     return getattr(protocols, kind.model) if kind.model else object, getattr(protocols, kind.output or "", None)
@@ -66,15 +63,7 @@ def contract(model_type: str, head: str) -> tuple[type, type | None]:
 
 def output(model: Any) -> Any:
     """A model's output for the simplest input."""
-    config = model.config
-    if isinstance(model, DualEncoder):
-        return model(np.ones((1, 5), int), np.zeros((1, *config.image, 3), np.float32))
-    if isinstance(model, SoundModel):
-        return model(np.zeros((1, config.num_mel_bins, config.frames), np.float32))
-    if FAMILIES[config.model_type].reads_images:
-        height, width = getattr(config, "image", (64, 64))
-        return model(np.zeros((1, height, width, 3), np.float32))
-    return model(np.ones((1, 5), int))
+    return model(**model.example(rows=1, length=5, size=(64, 64)))
 
 
 @pytest.mark.parametrize("kind", TASKS, ids=lambda kind: f"{kind.name}-{kind.reads}")

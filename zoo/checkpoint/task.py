@@ -33,7 +33,7 @@ def task_of(checkpoint: Checkpoint, task: str | None = None) -> CheckpointTask:
     """A checkpoint with the task that it was trained for, or with `task`; UnsupportedError if it has no head for it."""
     config = checkpoint.config
     family = family_of(config.model_type)
-    own = tasks_that_read(family.task_input)
+    own = tasks_that_read(family.reads[0])
     heads = family.heads_by_task(own.values(), config.architectures)
     if task is None:
         kind = own[_trained_for(checkpoint, family, heads)]
@@ -41,7 +41,7 @@ def task_of(checkpoint: Checkpoint, task: str | None = None) -> CheckpointTask:
         asked = tasks_named(task)
         kind = next((kind for kind in asked if kind in heads), None)
         if kind is None:
-            reads = INPUTS[family.task_input]
+            reads = INPUTS[family.reads[0]]
             others = "other models" if any(kind.name in own for kind in asked) else INPUTS[asked[0].reads]
             known = ", ".join(kind.name for kind in heads) or "none"
             raise UnsupportedError(

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ops
 from ..cache import KVCache
-from ..typing import Array
+from ..typing import Array, GraphMethod
 from . import TextInputs, TextModel
 
 CHUNK = 512  # tokens of a prompt that pass through the layers at a time: bounds memory, and fills a matrix product
@@ -27,6 +27,13 @@ class CausalLM(TextModel):
     options = ("cache", "logits_to_keep")
     adds_bias: ClassVar[bool] = False  # True if self-attention adds a bias to its scores
     head: Any
+
+    def graph_methods(self, seed: int = 0, **sizes: Any) -> list[GraphMethod]:
+        return [] if self.is_causal else super().graph_methods(seed, **sizes)
+
+    @property
+    def step_decoder(self) -> CausalLM | None:
+        return self if self.is_causal else None
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, V), or (B, logits_to_keep, V)."""

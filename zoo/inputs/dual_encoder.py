@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from .. import ops
 from ..pretrained import Pretrained
-from ..typing import Array
+from ..typing import Array, GraphMethod, RecordField
 from .images import ImageInputs, ImageModel
 from .texts import TextInputs, TextModel
 
@@ -19,6 +19,11 @@ class Vectors(NamedTuple):
 
     image_embeds: Array  # (C, P)
     text_embeds: Array  # (B, P)
+
+    fields = (
+        RecordField("image_embeds", "image_embeds", ("C", "P"), "float32"),
+        RecordField("text_embeds", "text_embeds", ("B", "P"), "float32"),
+    )
 
 
 class Logits(NamedTuple):
@@ -42,6 +47,7 @@ class DualEncoder(Pretrained):
 
     is_base_model = True
     parts = ("vision_model", "text_model")
+    record = Vectors  # of `compare`
     inputs: ClassVar[tuple[str, ...]] = ("interpolate_pos_encoding",)
     scores: ClassVar[Literal["softmax", "sigmoid"]] = "softmax"  # from logits to the probability that a text fits
     text_model: TextModel
@@ -57,13 +63,37 @@ class DualEncoder(Pretrained):
         **unknown: Any,
     ) -> DualOutput:
         """input_ids and attention_mask (B, T), pixel_values (C, Y, X, channels) -> logits (C, B) and vectors."""
+        options = {"interpolate_pos_encoding": interpolate_pos_encoding, **unknown}
+        p, t = self.records(input_ids, pixel_values, attention_mask, **options)
+        run = self.runner.run
+        image, text = run(self.image_embeds, p), run(self.text_embeds, t)
+        return DualOutput(*run(self.compare, Vectors(image, text)), text, image)
+
+    def records(
+        self,
+        input_ids: Array,
+        pixel_values: Array,
+        attention_mask: Array | None = None,
+        interpolate_pos_encoding: bool = False,
+        **unknown: Any,
+    ) -> tuple[ImageInputs, TextInputs]:
         if unknown:
             taken = ("input_ids", "pixel_values", "attention_mask", *self.inputs)
             self.refuse(next(iter(unknown)), taken, is_known=False)
         p = self.vision_model.pixels(pixel_values, interpolate_pos_encoding=interpolate_pos_encoding)
-        t, run = self.text_model.tokens(input_ids, attention_mask), self.runner.run
-        image, text = run(self.image_embeds, p), run(self.text_embeds, t)
-        return DualOutput(*run(self.compare, Vectors(image, text)), text, image)
+        return p, self.text_model.tokens(input_ids, attention_mask)
+
+    def example(self, seed: int = 0, **sizes: Any) -> dict[str, Any]:
+        return {**self.text_model.example(seed, **sizes), **self.vision_model.example(seed, **sizes)}
+
+    def graph_methods(self, seed: int = 0, **sizes: Any) -> list[GraphMethod]:
+        p, t = self.records(**self.example(seed, **sizes))
+        vectors = self.vectors(self.image_embeds(p), self.text_embeds(t))
+        return [
+            GraphMethod("image", self.image_embeds, (p,), "image_embeds"),
+            GraphMethod("text", self.text_embeds, (t,), "text_embeds"),
+            GraphMethod("model", self.compare, (vectors,)),
+        ]
 
     def forward(self, p: ImageInputs, t: TextInputs) -> DualOutput:
         image, text = self.image_embeds(p), self.text_embeds(t)

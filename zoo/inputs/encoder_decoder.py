@@ -15,7 +15,7 @@ from .. import ops
 from ..cache import KVCache, LayerCache
 from ..errors import InputError
 from ..pretrained import Pretrained
-from ..typing import Array
+from ..typing import Array, GraphMethod
 from . import Context, ImageInputs, TextInputs, TextModel
 from .causal import CausalLM
 
@@ -68,15 +68,24 @@ class Seq2Seq(Pretrained):
         """The encoder's first argument, decoder_input_ids and decoder_attention_mask (B, T), the encoder's others ->
         logits (B, T, V), or states, and the encoder's states.
         """
+        return self.runner.run(self.forward, *self.records(*args, **given))
+
+    def records(self, *args: Any, **given: Any) -> tuple[Any, TextInputs]:
         names = (self.arguments[0], "decoder_input_ids", "decoder_attention_mask", *self.arguments[1:])
         given = dict(zip(names, args, strict=False)) | given
         ids, mask = given.pop("decoder_input_ids", None), given.pop("decoder_attention_mask", None)
         x, t = self._record((), given), self.decoder.tokens(ids, mask)
         B, C = t.shape[0], count_of(x)
         if B % C:
-            what = f"{C} {'images' if isinstance(x, ImageInputs) else 'rows'} in {self.arguments[0]}"
+            what = f"{C} rows in {self.arguments[0]}"
             raise InputError(f"decoder_input_ids have {B} rows, which is no multiple of the {what}")
-        return self.runner.run(self.forward, x, t)
+        return x, t
+
+    def example(self, seed: int = 0, **sizes: Any) -> dict[str, Any]:
+        found = self.encoder.example(seed, **sizes)
+        rng, rows, vocab = np.random.default_rng(seed), len(found[self.arguments[0]]), self.decoder.config.vocab_size
+        shape = rows, min(sizes.get("length", 7), self.max_positions)
+        return {**found, "decoder_input_ids": rng.integers(min(5, vocab - 1), vocab, shape)}
 
     @property
     def max_positions(self) -> int:
@@ -122,6 +131,14 @@ class EncoderDecoder(Seq2Seq):
     """`encoder_states(record)` is what the decoder, which writes, attends to."""
 
     decoder: CausalLM
+
+    def graph_methods(self, seed: int = 0, **sizes: Any) -> list[GraphMethod]:
+        x = self.checked(**self.encoder.example(seed, **sizes))
+        return [GraphMethod("encoder", self.encoder_states, (x,), "encoder_hidden_states")]
+
+    @property
+    def step_decoder(self) -> CausalLM:
+        return self.decoder
 
     def encoder_states(self, x: Any) -> Array:
         """The hidden states that the decoder attends to, (C, M, E)."""

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from .. import ops
 from ..errors import InputError
 from ..pretrained import Pretrained
-from ..typing import Array
+from ..typing import Array, RecordField
+
+COARSE = 8  # squares along an edge of a random image
 
 
 class ImageInputs(NamedTuple):
@@ -21,6 +25,12 @@ class ImageInputs(NamedTuple):
     pixel_mask: Array | None = None  # (B, Y, X): false where an image was padded
     bool_masked_pos: Array | None = None  # (B, N): true for a patch to hide
 
+    fields = (
+        RecordField("pixel_values", "pixel_values", ("C", "Y", "X", "channels"), "float32"),
+        RecordField("pixel_mask", "pixel_mask", ("C", "Y", "X"), "int64", 1),
+        RecordField("bool_masked_pos", "bool_masked_pos", ("C", "N"), "bool"),
+    )
+
 
 class ImageModel(Pretrained):
     """A model of images.  `forward(pixels)` is its maths.
@@ -30,6 +40,7 @@ class ImageModel(Pretrained):
 
     # The arguments besides pixel_values: pixel_mask, bool_masked_pos, interpolate_pos_encoding.
     inputs: ClassVar[tuple[str, ...]] = ()
+    record = ImageInputs
     any_size: ClassVar[bool] = False  # True if images may have any size without interpolate_pos_encoding
 
     def __call__(
@@ -53,6 +64,33 @@ class ImageModel(Pretrained):
     def forward(self, p: ImageInputs) -> Any:
         """The class's output for checked inputs."""
         raise NotImplementedError
+
+    def records(self, *args: Any, **given: Any) -> tuple[ImageInputs]:
+        return (self.pixels(*args, **given),)
+
+    def example(
+        self,
+        seed: int = 0,
+        *,
+        rows: int = 2,
+        length: int = 7,
+        size: tuple[int, int] = (96, 128),
+        padded: bool = False,
+    ) -> dict[str, Any]:
+        """Random images, coarse squares and noise, with hidden patches where a head is for these."""
+        rng, (Y, X) = np.random.default_rng(seed), size if self.any_size else self.config.image
+        rows_of, columns_of = (np.arange(n) * COARSE // n for n in (Y, X))
+        coarse = rng.standard_normal((rows, COARSE, COARSE, self.channels), np.float32)
+        coarse = coarse[:, rows_of[:, None], columns_of]
+        found: dict[str, Any] = {"pixel_values": coarse + rng.standard_normal(coarse.shape, np.float32) / 4}
+        if padded and "pixel_mask" in self.inputs:
+            mask = np.ones((rows, Y, X), bool)
+            mask[-1, Y // 2 :] = mask[-1, :, X - X // 6 :] = False
+            found["pixel_mask"] = mask
+        if "bool_masked_pos" in self.inputs and not self.is_base_model:
+            h, w = self.grid(found["pixel_values"])
+            found["bool_masked_pos"] = rng.random((rows, h * w)) < 0.4
+        return found
 
     @property
     def channels(self) -> int:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import ops
 from ..errors import InputError
 from ..pretrained import Pretrained
-from ..typing import Array
+from ..typing import Array, RecordField
 
 
 class SoundInputs(NamedTuple):
@@ -18,13 +20,25 @@ class SoundInputs(NamedTuple):
 
     input_features: Array  # (C, N, W)
 
+    fields = (RecordField("input_features", "input_features", ("C", "mels", "frames"), "float32"),)
+
 
 class SoundModel(Pretrained):
     """A model of sounds.  Its config has num_mel_bins and `frames`, the length of a window."""
 
+    record = SoundInputs
+
     def __call__(self, input_features: Array) -> Any:
         """The output of `forward` for input_features (C, N, W), from `zoo.sounds`."""
         return self.runner.run(self.forward, self.sounds(input_features))
+
+    def records(self, *args: Any, **given: Any) -> tuple[SoundInputs]:
+        return (self.sounds(*args, **given),)
+
+    def example(self, seed: int = 0, *, rows: int = 2, **sizes: Any) -> dict[str, Any]:
+        """Spectrograms of noise, in the range of real ones."""
+        shape = rows, self.config.num_mel_bins, self.config.frames
+        return {"input_features": np.random.default_rng(seed).normal(0, 0.4, shape).astype(np.float32)}
 
     def forward(self, s: SoundInputs) -> Any:
         """The class's output for checked inputs."""

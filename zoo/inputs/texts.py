@@ -14,7 +14,7 @@ from .. import ops
 from ..cache import KVCache, LayerCache
 from ..errors import InputError
 from ..pretrained import Pretrained
-from ..typing import Array
+from ..typing import Array, RecordField
 
 L = TypeVar("L")
 
@@ -39,6 +39,16 @@ class TextInputs(NamedTuple):
     cache: KVCache | None
     length: int  # of the longest row, with its tokens in the cache
     logits_to_keep: int = 0  # the last tokens whose logits are computed; 0: all
+
+    fields = (
+        RecordField("input_ids", "input_ids", ("B", "T"), "int64"),
+        RecordField("inputs_embeds", "inputs_embeds", ("B", "T", "D"), "float32"),
+        RecordField("context.mask", "attention_mask", ("B", "T"), "int64", 1),
+        RecordField("token_type_ids", "token_type_ids", ("B", "T"), "int64"),
+        RecordField("position_ids", "position_ids", ("B", "T"), "int64"),
+        RecordField("context.encoder_states", "encoder_hidden_states", ("C", "M", "E"), "float32"),
+        RecordField("context.encoder_mask", "encoder_attention_mask", ("C", "M"), "int64", 1),
+    )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -81,6 +91,7 @@ class TextModel(Pretrained):
 
     # The arguments besides attention_mask -> the config's field that bounds their ids or is the width of their vectors.
     inputs: ClassVar[Mapping[str, str]] = {"input_ids": "vocab_size"}
+    record = TextInputs
     embeds: ClassVar[str | None] = None  # the field of the output that is a text's vector; None: its tokens are pooled
     pads_texts: ClassVar[bool] = False  # True if a text's vector is that of a text padded to all positions
     is_causal = False  # True if a token attends only to itself and those before it
@@ -128,6 +139,36 @@ class TextModel(Pretrained):
     def forward(self, t: TextInputs) -> Any:
         """The class's output for checked inputs; the caller advances the cache."""
         raise NotImplementedError
+
+    def records(self, *args: Any, **given: Any) -> tuple[TextInputs]:
+        return (self.tokens(*args, **given),)
+
+    def example(
+        self,
+        seed: int = 0,
+        *,
+        rows: int = 2,
+        length: int = 7,
+        size: tuple[int, int] = (96, 128),
+        padded: bool = False,
+    ) -> dict[str, Any]:
+        """Random tokens, their segments, and an encoder's states, where the class takes these.
+
+        One row where the config names no padding: some heads cannot tell where rows end.
+        """
+        rng, cfg = np.random.default_rng(seed), self.config
+        rows = 1 if getattr(cfg, "pad_token_id", 0) is None else rows
+        shape = rows, min(length, self.max_positions)
+        found: dict[str, Any] = {"input_ids": rng.integers(min(5, cfg.vocab_size - 1), cfg.vocab_size, shape)}
+        if padded and rows > 1:
+            lengths = np.maximum(shape[1] - shape[1] // rows * np.arange(rows), 1)
+            found["attention_mask"] = (np.arange(shape[1]) < lengths[:, None]).astype(np.int64)
+        if "token_type_ids" in self.inputs and (types := self._size("token_type_ids")) > 1:
+            found["token_type_ids"] = rng.integers(0, types, shape)
+        if "encoder_hidden_states" in self.inputs and getattr(cfg, "add_cross_attention", True):
+            width = self._size("encoder_hidden_states")
+            found["encoder_hidden_states"] = rng.standard_normal((rows, shape[1] + 4, width), np.float32)
+        return found
 
     @property
     def like(self) -> Array:
@@ -254,6 +295,13 @@ class ChoiceModel(TextModel):
         mask = _flat(attention_mask, "attention_mask", (B, choices, T))
         types = _flat(token_type_ids, "token_type_ids", (B, choices, T))
         return super().__call__(ids.reshape(-1, T), mask, types, **options).reshape(B, choices)
+
+    def example(self, seed: int = 0, **sizes: Any) -> dict[str, Any]:
+        """As for other texts; each row has one choice."""
+        return {name: array[:, None] for name, array in super().example(seed, **sizes).items()}
+
+    def records(self, *args: Any, **given: Any) -> tuple[TextInputs]:
+        return (self.tokens(*args, **{name: array.reshape(-1, array.shape[-1]) for name, array in given.items()}),)
 
 
 def _flat(x: Any, name: str, shape: tuple[int, ...]) -> Array | None:

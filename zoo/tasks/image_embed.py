@@ -44,7 +44,7 @@ class ImageEmbed(ImageTask):
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Any:
-        if family_of(checkpoint.config.model_type).reads_texts:
+        if family_of(checkpoint.config.model_type).has_tokenizer:
             from .zero_shot_image import DualEmbed
 
             return DualEmbed.from_checkpoint(checkpoint, head, options)

@@ -13,10 +13,11 @@ from ..quant import QuantTensor
 from ..typing import Array, RawTensor
 from .name_map import NameMap, RenamedSource
 from .reader import QUANT_CHOICES, QuantChoice, Reader, Report, TensorPart
-from .source import NewHead, Random, Source
+from .source import GraphSource, NewHead, Random, Source
 
 __all__ = [
     "QUANT_CHOICES",
+    "GraphSource",
     "NameMap",
     "NewHead",
     "QuantChoice",

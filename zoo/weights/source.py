@@ -6,7 +6,7 @@ import math
 import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,7 +23,6 @@ class Source(Protocol):
     """Tensors by name, from one file, several shards, or none (random)."""
 
     files: list[Path]
-    # A source without numbers has an attribute `device`: the engine that runs the model without them.
 
     def names(self) -> Collection[str]:
         """All names, in the file's order."""
@@ -38,6 +37,13 @@ class Source(Protocol):
         ...
 
     def read(self, name: str) -> RawTensor | QuantRows: ...
+
+
+@runtime_checkable
+class GraphSource(Source, Protocol):
+    """A source whose tensors have shapes and no numbers: those are in graphs, which one engine runs."""
+
+    device: str
 
 
 class ListedFile:

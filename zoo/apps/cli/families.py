@@ -47,7 +47,7 @@ def describe() -> dict[str, dict[str, Any]]:
         name: {
             "heads": list(family.architectures),
             "tasks": list(dict.fromkeys(task for head in family.heads if (task := family.task_of(head)))),
-            "reads": "texts and images" if family.reads == "both" else INPUTS[family.task_input],
+            "reads": " and ".join(INPUTS[kind] for kind in family.reads),
             "engines": list(ENGINES),
             "gguf": name in in_gguf,
             "proven": {

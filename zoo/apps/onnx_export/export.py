@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ...checkpoint.conflicts import CONFIG, refuse_other_files, refuse_other_weights, refuse_package
 from ...checkpoint.files import beside_weights
@@ -28,11 +25,7 @@ from ...engines.onnx.step import trace_cross, trace_step
 from ...engines.onnx.trace import trace
 from ...errors import UnsupportedError, ZooError, nearest
 from ...files.atomic_folder import atomic_folder
-from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
-from ...inputs.dual_encoder import DualEncoder
-from ...inputs.encoder_decoder import EncoderDecoder, Seq2Seq
-from ...inputs.sounds import SoundModel
 from ...pretrained import Pretrained
 from .card import GraphFile, card
 from .proof import proof
@@ -161,26 +154,12 @@ def export(
 def graphs_of(model: Any, precision: str = "float32", standard: bool = False) -> list[GraphFile]:
     """The graphs that a model is exported as."""
 
-    def traced(file: str, fn: Callable[..., Any], *records: Any, output: str = "logits") -> GraphFile:
-        policy = int8(fn, *records) if precision == "int8" else None
-        return GraphFile(file, method_of(fn), trace(fn, *records, output=output, standard=standard, precision=policy))
-
-    if isinstance(model, EncoderDecoder):
-        encoder = traced("encoder", model.encoder_states, example(model.encoder), output="encoder_hidden_states")
-        return [encoder, *_decoder(model.decoder, precision, standard)]
-    if isinstance(model, Seq2Seq):
-        return [traced("model", model.forward, example(model.encoder), example(model.decoder))]
-    if isinstance(model, CausalLM) and model.is_causal:
-        return _decoder(model, precision, standard)
-    if isinstance(model, DualEncoder):
-        p, t = map(example, model.readers)
-        vectors = model.vectors(model.image_embeds(p), model.text_embeds(t))
-        return [
-            traced("image", model.image_embeds, p, output="image_embeds"),
-            traced("text", model.text_embeds, t, output="text_embeds"),
-            traced("model", model.compare, vectors),
-        ]
-    return [traced("model", model.forward, example(model))]
+    found = []
+    for one in model.graph_methods():
+        policy = int8(one.method, *one.records) if precision == "int8" else None
+        traced = trace(one.method, *one.records, output=one.output, standard=standard, precision=policy)
+        found.append(GraphFile(one.file, method_of(one.method), traced))
+    return found if model.step_decoder is None else [*found, *_decoder(model.step_decoder, precision, standard)]
 
 
 def _decoder(model: CausalLM, precision: str, standard: bool) -> list[GraphFile]:
@@ -188,28 +167,6 @@ def _decoder(model: CausalLM, precision: str, standard: bool) -> list[GraphFile]
     policy = of_steps(model) if precision == "int8" else None
     step = GraphFile("model", f"{cls}.step", trace_step(model, sees, standard, policy))
     return [GraphFile("cross", f"{cls}.cross", trace_cross(model, standard, policy)), step] if sees else [step]
-
-
-def example(model: Any) -> Any:
-    """Random inputs to trace a model with, as its input checks return them."""
-    if isinstance(model, ImageModel):
-        return images(model)
-    if isinstance(model, SoundModel):
-        shape = 2, model.config.num_mel_bins, model.config.frames
-        return model.sounds(np.random.default_rng(0).normal(size=shape).astype(np.float32))
-    if not hasattr(model, "tokens"):
-        raise UnsupportedError(f"{type(model).__name__} takes neither texts nor images and cannot be exported")
-    rng, config = np.random.default_rng(0), model.config
-    rows = 1 if getattr(config, "pad_token_id", 0) is None else 2  # without padding, rows have one length
-    ids = rng.integers(0, config.vocab_size, (rows, min(7, model.max_positions)))
-    return model.tokens(ids)
-
-
-def images(model: Any) -> Any:
-    size = (96, 128) if model.any_size else model.config.image
-    pixels = np.random.default_rng(0).normal(size=(2, *size, model.channels)).astype(np.float32)
-    hides = "bool_masked_pos" in model.inputs and not model.is_base_model
-    return model.pixels(pixels, bool_masked_pos=np.zeros((2, math.prod(model.grid(pixels))), bool) if hides else None)
 
 
 def _written(graphs: list[GraphFile], path: Path) -> dict[str, Any]:

@@ -14,11 +14,7 @@ from ...engines.onnx.decoder import OnnxDecoder, crosses
 from ...engines.onnx.runner import OpenGraph
 from ...engines.onnx.session import Session
 from ...engines.onnx.trace import Traced
-from ...inputs import ImageModel
 from ...inputs.causal import CausalLM
-from ...inputs.dual_encoder import DualEncoder
-from ...inputs.encoder_decoder import EncoderDecoder, Seq2Seq
-from ...inputs.sounds import SoundModel
 
 STEPS = (4, 1, 2)  # tokens in successive calls of a decoder
 
@@ -42,39 +38,11 @@ class Written:
 def proof(model: Any, files: Mapping[str, tuple[Path, Traced]]) -> dict[str, dict[str, float]]:
     """Output -> its difference from NumPy's: relative in L2, and the largest divided by the root mean square."""
     written = Written(files)
-    if isinstance(model, EncoderDecoder):
-        found = _of(model.encoder_states, written, _record(model.encoder))
-        return {**found, **_of_steps(model.decoder, written)}
-    if isinstance(model, Seq2Seq):
-        return _of(model.forward, written, _record(model.encoder), _texts(model.decoder))
-    if isinstance(model, CausalLM) and model.is_causal:
-        return _of_steps(model, written)
-    if isinstance(model, DualEncoder):
-        p, t = _images(model.vision_model), _texts(model.text_model)
-        vectors = model.vectors(model.image_embeds(p), model.text_embeds(t))
-        steps = (model.compare, vectors), (model.image_embeds, p), (model.text_embeds, t)
-        return {name: figures for fn, record in steps for name, figures in _of(fn, written, record).items()}
-    return _of(model.forward, written, _record(model))
-
-
-def _record(model: Any) -> Any:
-    if isinstance(model, SoundModel):
-        shape = 1, model.config.num_mel_bins, model.config.frames
-        return model.sounds(np.random.default_rng(1).normal(size=shape).astype(np.float32))
-    return _images(model) if isinstance(model, ImageModel) else _texts(model)
-
-
-def _texts(model: Any) -> Any:
-    rng, config = np.random.default_rng(1), model.config
-    rows = 1 if getattr(config, "pad_token_id", 0) is None else 3
-    length = min(19, model.max_positions)
-    mask = np.arange(length) < length - 5 * np.arange(rows)[:, None]
-    return model.tokens(rng.integers(0, config.vocab_size, (rows, length)), mask if rows > 1 else None)
-
-
-def _images(model: Any) -> Any:
-    size = (128, 96) if model.any_size else model.config.image
-    return model.pixels(np.random.default_rng(1).normal(size=(1, *size, model.channels)).astype(np.float32))
+    sizes: Any = {"rows": 3, "length": 19, "size": (128, 96), "padded": True}
+    found = {}
+    for one in model.graph_methods(1, **sizes):
+        found |= _of(one.method, written, *one.records)
+    return found if model.step_decoder is None else {**found, **_of_steps(model.step_decoder, written)}
 
 
 def _of(fn: Any, written: Written, *records: Any) -> dict[str, dict[str, float]]:

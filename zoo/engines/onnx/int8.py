@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs import ImageInputs, TextInputs, TextModel
+from ...inputs import TextInputs
 from ...inputs.causal import CausalLM
 from ...nn import Module, leaves
 from ...quant import QuantTensor
@@ -21,7 +21,6 @@ from .session import Session
 from .trace import trace
 
 ROWS, TOKENS = 4, 64  # of the random texts
-COARSE = 8  # squares along an edge of the random images
 
 
 def precision_of(model: Module, weights: str | None) -> str:
@@ -36,8 +35,7 @@ def int8(fn: Callable[..., Any], *records: Any, exact: bool = False, cheap: bool
     exact: the graph may need a processor for which `has_exact_sums` is True; else it fits any.  cheap: see
     `plan_for`.
     """
-    rng = np.random.default_rng(0)
-    sampled = [_sample(fn.__self__, record, rng, ROWS if len(records) == 1 else None) for record in records]  # type: ignore[attr-defined]
+    sampled = _samples(fn.__self__, records)  # type: ignore[attr-defined]
     return Int8(_plans(fn, sampled, cheap), exact)
 
 
@@ -91,20 +89,27 @@ def _plans(fn: Any, records: Sequence[Any], cheap: bool) -> dict[str, ProductPla
     return {name: plan_for(np.concatenate(rows), cheap) for name, rows in seen.items()}
 
 
-def _sample(model: Any, record: Any, rng: np.random.Generator, rows: int | None) -> Any:
-    """A random TextInputs or ImageInputs like `record`; rows: the number of texts, by default the record's own."""
-    if isinstance(record, ImageInputs):
-        rows, *size, channels = record.pixel_values.shape
-        ys, xs = (np.arange(n) * COARSE // n for n in size)
-        coarse = rng.normal(size=(rows, COARSE, COARSE, channels))[:, ys[:, None], xs]
-        return record._replace(pixel_values=(coarse + rng.normal(size=coarse.shape) / 4).astype(np.float32))
-    if (
-        not isinstance(record, TextInputs)
-        or record.input_ids is None
-        or record.cache is not None
-        or record.context.encoder_states is not None
-    ):
-        return record
-    texts = model.reader(TextModel)
-    length = min(TOKENS, texts.max_positions)
-    return texts.tokens(rng.integers(0, texts.config.vocab_size, (rows or record.shape[0], length)))
+def _samples(model: Any, records: Sequence[Any]) -> list[Any]:
+    """Random records like those that are given; one of texts alone gets more and longer rows."""
+    found, readers = [], model.readers
+    for record in records:
+        reader = next((one for one in readers if one.record is type(record)), None)
+        readers = [one for one in readers if one is not reader]
+        found.append(record if reader is None or not _is_drawn(record) else _sample(reader, record, len(records) == 1))
+    return found
+
+
+def _is_drawn(record: Any) -> bool:
+    """False for a step of a decoder, and for embeddings in place of tokens."""
+    if not isinstance(record, TextInputs):
+        return True
+    return record.input_ids is not None and record.cache is None and record.context.encoder_states is None
+
+
+def _sample(reader: Any, record: Any, alone: bool) -> Any:
+    first = next(value for value in record if hasattr(value, "shape"))
+    rows, size = (ROWS if alone and isinstance(record, TextInputs) else first.shape[0]), tuple(first.shape[1:3])
+    arguments = reader.example(rows=rows, length=TOKENS, size=size)
+    if getattr(reader, "any_size", True) is False and size != reader.config.image:
+        arguments["interpolate_pos_encoding"] = True
+    return reader.records(**arguments)[0]

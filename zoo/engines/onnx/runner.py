@@ -72,13 +72,11 @@ class OnnxRunner(Runner):
         for cache in (record.cache for record in records if getattr(record, "cache", None) is not None):
             room(cache, cache.capacity)  # no graph returns the logits of all tokens and takes a cache
             return fn(*records)
-        key = fn, tuple(map(form, records))
-        for graph in self._graphs.get(key, ()):
-            feed = fed(graph.signature, records)
-            if feed is not None:
-                return graph.signature.result(fn, graph.session(feed))
-        with self._lock:
-            graph = self._added(key, fn, records)
+        key = fn, tuple(map(record_signature, records))
+        graph = next((one for one in self._graphs.get(key, ()) if one.signature.fits(*records)), None)
+        if graph is None:
+            with self._lock:
+                graph = self._added(key, fn, records)
         return graph.signature.result(fn, graph.session(graph.signature.feed(*records)))
 
     def decoder(self, model: Any) -> Any:
@@ -129,9 +127,7 @@ class OnnxRunner(Runner):
     def _added(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> OpenGraph:
         """A graph that fits the records: from the cache, or else traced."""
         known, (takes, method) = self._graphs.get(key, []), ("; ".join(key[1]), method_of(fn))
-        kept = self._kept(
-            method, takes, lambda kept: fed(kept.signature, records) is not None, lambda: self._traced(fn, records)
-        )
+        kept = self._kept(method, takes, lambda kept: kept.signature.fits(*records), lambda: self._traced(fn, records))
         graph = self.opened(kept)
         self._graphs[key] = [graph, *known][:MAX_GRAPHS]
         return graph
@@ -149,7 +145,7 @@ class OnnxRunner(Runner):
         on_cpu = self._provider == "CPUExecutionProvider"
         make = partial(trace, fn, *records, precision=precision, masks=False, on_cpu=on_cpu)
         traced = make()
-        return traced if fed(traced.signature, records) else make(any_size=True)
+        return traced if traced.signature.fits(*records) else make(any_size=True)
 
 
 class ExportedRunner(OnnxRunner):
@@ -251,25 +247,16 @@ def _release(model: Pretrained) -> None:
                 release(array)
 
 
-def form(record: Any) -> str:
+def record_signature(record: Any) -> str:
     """The fields that a record has and the values that are no arrays: what its graph depends on besides lengths."""
     if not hasattr(record, "_fields"):
         return type(record).__name__
     parts = []
     for name, value in record._asdict().items():
         if hasattr(value, "_fields"):
-            parts.append(form(value))
+            parts.append(record_signature(value))
         elif hasattr(value, "dtype") and name not in FILLED:
             parts.append(name)
         elif name == "logits_to_keep" and value:
             parts.append(f"{name}={value}")
     return f"{type(record).__name__}({', '.join(parts)})"
-
-
-def fed(signature: Signature, records: tuple[Any, ...]) -> dict[str, np.ndarray] | None:
-    """The inputs of a graph from records; None if the graph is not for records like these."""
-    try:
-        feed = signature.feed(*records)
-    except InputError:
-        return None
-    return feed if signature.broken(feed) is None else None

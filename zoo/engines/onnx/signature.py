@@ -10,53 +10,16 @@ import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...errors import InputError
-from ...inputs import ImageInputs, TextInputs
-from ...inputs.dual_encoder import Vectors
-from ...inputs.sounds import SoundInputs
 from .ops.dims import evaluate
 
 VERSION = 1
 
 
-class RecordField(NamedTuple):
-    """An array field of TextInputs or ImageInputs."""
-
-    path: str
-    name: str
-    dims: tuple[str, ...]  # in the letters of the record's shape legend
-    dtype: str
-    fill: int = 0  # the default if the field is None
-
-
-FIELDS: dict[type, tuple[RecordField, ...]] = {
-    TextInputs: (
-        RecordField("input_ids", "input_ids", ("B", "T"), "int64"),
-        RecordField("inputs_embeds", "inputs_embeds", ("B", "T", "D"), "float32"),
-        RecordField("context.mask", "attention_mask", ("B", "T"), "int64", 1),
-        RecordField("token_type_ids", "token_type_ids", ("B", "T"), "int64"),
-        RecordField("position_ids", "position_ids", ("B", "T"), "int64"),
-        RecordField("context.encoder_states", "encoder_hidden_states", ("C", "M", "E"), "float32"),
-        RecordField("context.encoder_mask", "encoder_attention_mask", ("C", "M"), "int64", 1),
-    ),
-    ImageInputs: (
-        RecordField("pixel_values", "pixel_values", ("C", "Y", "X", "channels"), "float32"),
-        RecordField("pixel_mask", "pixel_mask", ("C", "Y", "X"), "int64", 1),
-        RecordField("bool_masked_pos", "bool_masked_pos", ("C", "N"), "bool"),
-    ),
-    SoundInputs: (RecordField("input_features", "input_features", ("C", "mels", "frames"), "float32"),),
-    Vectors: (
-        RecordField("image_embeds", "image_embeds", ("C", "P"), "float32"),
-        RecordField("text_embeds", "text_embeds", ("B", "P"), "float32"),
-    ),
-}
-
-
-PATHS = {field.path for fields in FIELDS.values() for field in fields}
 DTYPES = ("bool", "int32", "int64", "float32")
 
 
@@ -121,28 +84,42 @@ class Signature:
             known = (
                 type(one.record) is int and -1 <= one.record < 8 and type(one.fill) is int and abs(one.fill) < 1 << 31
             )
-            if not known or one.path not in (PATHS if one.record >= 0 else {one.name}):
+            if not known or (one.record < 0 and one.path != one.name):
                 raise ValueError(f"{one!r:.300} is no field of a model's inputs")
         if not inputs or not outputs or not all(isinstance(guard, str) for guard in guards):
             raise ValueError("a signature without inputs or outputs, or with guards that are no texts")
         return cls(inputs, outputs, guards)
+
+    def fits(self, *records: Any) -> bool:
+        """True if the graph is for records like these."""
+        return self._unknown(records) is None and self.broken(self._arrays(records)) is None
 
     def feed(self, *records: Any) -> dict[str, np.ndarray]:
         """The graph's inputs from records like those it was traced with; a missing mask hides nothing.
 
         InputError: a record has an input that the graph does not take.
         """
+        if (unknown := self._unknown(records)) is not None:
+            raise InputError(f"the graph has no input {unknown}, only {', '.join(one.name for one in self.inputs)}")
+        return self._arrays(records)
+
+    def _unknown(self, records: Sequence[Any]) -> str | None:
+        """The name of an input of records that the graph does not take."""
         known = {(one.record, one.path) for one in self.inputs}
         for i, record in enumerate(records):
-            for field in FIELDS[type(record)]:
+            for field in record.fields:
                 value = get(record, field.path)
                 if value is not None and (i, field.path) not in known and (value != field.fill).any():
-                    raise InputError(
-                        f"the graph has no input {field.name}, only {', '.join(o.name for o in self.inputs)}"
-                    )
+                    return field.name
+        return None
+
+    def _arrays(self, records: Sequence[Any]) -> dict[str, np.ndarray]:
         found, lengths = {}, {}
         for one in self.inputs:
-            value = get(records[one.record], one.path)
+            record = records[one.record]
+            if all(field.path != one.path for field in record.fields):
+                raise ValueError(f"{type(record).__name__} has no field {one.path!r:.100}")
+            value = get(record, one.path)
             if value is not None:
                 value = planes(value) if one.path == "pixel_values" else value
                 found[one.name] = np.ascontiguousarray(value, one.dtype)

@@ -16,21 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from ...inputs import ImageInputs, ImageModel, TextInputs, TextModel
-from ...inputs.dual_encoder import DualEncoder, Vectors
-from ...inputs.sounds import SoundInputs, SoundModel
+from ...inputs import ImageInputs, ImageModel, TextInputs
 from ...nn import CacheLast, Module, leaves, map_leaves
+from ...typing import RecordField
 from .ops.dims import Dim, text_of
 from .ops.graph import GraphBuilder, Node, Stored
 from .ops.symbol import BOOL, INT, Symbol, constant
-from .signature import FIELDS, GraphInput, GraphOutput, RecordField, Signature, get, put
+from .signature import GraphInput, GraphOutput, Signature, get, put
 
-READS = {
-    ImageInputs: ImageModel,
-    TextInputs: TextModel,
-    Vectors: DualEncoder,
-    SoundInputs: SoundModel,
-}  # record -> what reads it
 NO_IMAGES = ("intermediate_hidden_states", "pred_masks")  # outputs with four axes, as they are in transformers
 CHANNELS = "channels"  # the axis of images that a graph has before height and width
 
@@ -80,7 +73,7 @@ def trace(
     inputs: list[GraphInput] = []
     given, readers = [], symbolic.readers
     for i, record in enumerate(records):
-        reader = next((one for one in readers if isinstance(one, READS[type(record)])), symbolic)
+        reader = next((one for one in readers if one.record is type(record)), symbolic)
         readers = [one for one in readers if one is not reader]
         taken = _standard(reader, record) if masks or isinstance(record, TextInputs) else set()
         given.append(_symbolic(graph, symbolic, reader, record, i, any_size, inputs, taken))
@@ -164,7 +157,7 @@ def _symbolic(
     if isinstance(record, TextInputs) and reader is getattr(model, "encoder", None):
         letters = {"B": "C", "T": "M"}
     lengths: dict[str, int] = {}
-    for field in FIELDS[type(record)]:
+    for field in record.fields:
         array = get(record, field.path)
         if array is not None:
             lengths.update(zip(field.dims, array.shape, strict=True))

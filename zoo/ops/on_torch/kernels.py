@@ -11,9 +11,9 @@ from ... import plugins
 
 def usable(x: Tensor, *others: Tensor | None) -> bool:
     """True if kernels run on tensors of this device and element type, and none of them requires a gradient."""
-    return plugins.engine("triton").usable(x, *others)
+    return plugins.kernels().usable(x, *others)
 
 
 def kernel(name: str) -> ModuleType:
     """The module of a kernel: "attention", "norm", ..."""
-    return plugins.engine(f"triton.{name}")
+    return plugins.kernels(name)
