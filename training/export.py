@@ -41,7 +41,8 @@ WHAT = {
 LIMITS = {
     "reader": "One upright line of print in a Latin script, cut close: it fills the picture's height. What is longer\n"
     "than 10 : 1 is read in parts by zoo; transformers squeezes it. No handwriting, no formulas. What it was shown is\n"
-    "no language: it has no dictionary to lean on.",
+    "no language: it has no dictionary to lean on. Other scripts come out as Latin letters that look like them;\n"
+    "zoo tells such lines by scripts.json, which `python -m training.scripts` fits to these weights.",
     "structure": "Pictures turned by a degree at most. Larger tables, nested ones and photographs were not shown.",
     "detect": "Upright pages of print; tables turned by 90 degrees, photographs and handwriting were not shown.",
 }

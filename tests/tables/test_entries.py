@@ -172,6 +172,17 @@ def test_the_server(place: Path, client: Callable[..., Any]) -> None:
         assert "<td>Boskoop</td>" in page["tables"][0]["html"]
 
 
+def test_the_server_says_what_it_cannot_read(place: Path, client: Callable[..., Any]) -> None:
+    """docs/serving.md: the warnings of an answer."""
+    asked = client("serve", "zoo-read", "--tables")
+    picture = Path(__file__).parent.parent / "data" / "scripts" / "cyrillic.png"
+    for path in ("/v1/tables", "/v1/read"):
+        answer = asked.post(path, files={"file": ("page.png", picture.read_bytes())}).json()
+        assert len(answer["warnings"]) == 1, path
+        assert "a script or a hand that zoo-read cannot read" in answer["warnings"][0]
+    assert asked.post("/v1/tables", files={"file": ("page.png", EXAMPLE.read_bytes())}).json()["warnings"] == []
+
+
 def test_the_server_has_the_options_of_the_command(place: Path, client: Callable[..., Any], capsys: Any) -> None:
     asked = client("serve", "--tables", "--ocr", "none")
     answer = asked.post("/v1/tables", files={"file": ("page.png", Path("page.png").read_bytes())})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..weights.files import Index
 
 _SMALL_FILES = {
-    *("config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json"),
+    *("config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json", "scripts.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("chat_template.jinja", "chat_template.json"),
     *(

@@ -5,9 +5,8 @@ Shapes: B images of a batch, S tokens of the encoder, E the width of their state
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
 
@@ -24,7 +23,9 @@ from ..typing import Array
 from ..warning import warn
 from .base import Progress, check_vocabulary
 from .image_task import ImageOptions, ImageTask, as_images, floats, naming
-from .results import Lines, ResultFormat
+from .line_texts import LineReading, LineText, Reading, Readings, group_parts, join_lines
+from .scripts import FILE as SCRIPTS
+from .scripts import MOST, ScriptCheck, line_features
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -45,34 +46,13 @@ SHORTEST = 0.6  # of the longest of these texts: a shorter one has left somethin
 TALL = 128  # pixels: a higher image may have several lines
 
 
-class Reading(NamedTuple):
-    """The text in an image.
-
-    confidence: the geometric mean of the probabilities that the model gave to the text's tokens and to its end,
-    exp(mean(log p)), 0 ... 1; over the tokens of all lines where there are several.
-    """
-
-    text: str
-    confidence: float
-
-
-class Readings(ResultFormat):
-    columns: ClassVar[dict[str, Any]] = {"text": "string", "confidence": "double"}
-
-    def row(self, result: Reading, top_k: bool = False) -> dict[str, Any]:
-        return result._asdict()
-
-    def lines(self, result: Reading) -> Lines:
-        first, *others = result.text.split("\n")
-        return [(f"{result.confidence:.4f}", first), *(("", line) for line in others)]
-
-
 class _Line(NamedTuple):
     """The text that was read from a line, or from a part of one."""
 
     text: str
     logprobs: np.ndarray  # of the tokens
     ended: bool
+    odds: float  # that its script is none that the model knows, see `ScriptCheck`
     ids: tuple[int, ...]
     states: Array  # (1, S, E)
 
@@ -94,6 +74,7 @@ class Read(ImageTask):
     >>> print(reader("paragraph.png", lines=True).text)
 
     `generation` is what generation_config.json says, with the end and the start that the decoder's config adds.
+    `scripts` is what scripts.json says of the scripts that the model knows, or None; `scripts.scripts` has their names.
     """
 
     name = "read"
@@ -107,8 +88,10 @@ class Read(ImageTask):
         tokenizer: Tokenizer,
         generation: GenerationConfig | None = None,
         checkpoint: Checkpoint | None = None,
+        scripts: ScriptCheck | None = None,
     ):
         super().__init__(model, processor, checkpoint)
+        self.scripts = scripts
         check_vocabulary(tokenizer, self.config.decoder.vocab_size)
         self.tokenizer = tokenizer
         self.generation = complete(generation or GenerationConfig(), self.config.decoder)
@@ -126,13 +109,13 @@ class Read(ImageTask):
             "tokenizer": Tokenizer.from_folder(checkpoint.contents),
             "processor": ImageProcessor.from_folder(checkpoint.contents, config.encoder.model_type),
             "generation": GenerationConfig.from_folder(checkpoint.contents),
+            "scripts": ScriptCheck.from_folder(checkpoint.contents, getattr(config.encoder, "hidden_size", 0)),
         }
 
     def extra_files(self) -> list[str]:
         files = super().extra_files()
         assert self.checkpoint is not None
-        generation = "generation_config.json"
-        return [*files, generation] if self.checkpoint.contents.has(generation) else files
+        return files + [name for name in ("generation_config.json", SCRIPTS) if self.checkpoint.contents.has(name)]
 
     @overload
     def __call__(self, images: ImageFile, **options: Unpack[ReadOptions]) -> Reading: ...
@@ -154,7 +137,9 @@ class Read(ImageTask):
     ) -> Any:
         """A Reading for one image, a list of them for several.
 
-        An image of one colour says "": its confidence is what the model itself gives to an end before any text.
+        Text in a script that the model does not know, as far as `scripts` can tell, is warned of, and has a confidence
+        of at most 0.5.  An image of one colour says "": its confidence is what the model itself gives to an end before
+        any text.
         lines: True if each image is a block of several lines, to be cut into them first (`zoo.images.lines` says
         what it takes); the text has a line each.  With a processor that pads lines (zoo-read's), a line wider than its
         size is read in parts, cut between words, and an uncertain one in several widths.  max_new_tokens: of a line, or
@@ -164,7 +149,37 @@ class Read(ImageTask):
         """
         config = self._generation(max_new_tokens, num_beams, generation)
         given, single = as_images(images, "images")
-        found: list[list[tuple[str, np.ndarray]]] = [[] for _ in given]
+        out, check, foreign = [], self.scripts, False
+        for of in self._lines(given, config, lines, progress, data_format, max_pixels):
+            text, confidence, _ = join_lines(of)
+            if check is not None and any(check.unknown([join_lines([line]) for line in of])):
+                confidence, foreign = min(confidence, MOST), True
+            out.append(Reading(text, confidence))
+        if foreign and check is not None:
+            warn(check.said(self.source))
+        return out[0] if single else out
+
+    @property
+    def source(self) -> str:
+        """The name of the checkpoint, for messages."""
+        return "the model" if self.checkpoint is None else self.checkpoint.name
+
+    def read_lines(self, images: Sequence[np.ndarray]) -> list[LineReading]:
+        """What the images (h, w, 3) of single lines say, with the odds of their scripts, which the caller judges."""
+        config = self._generation(None, None, {})
+        return [join_lines(of) for of in self._lines(images, config, False, False, None, MAX_PIXELS)]
+
+    def _lines(
+        self,
+        given: Sequence[ImageInput],
+        config: GenerationConfig,
+        lines: bool,
+        progress: bool | None,
+        data_format: str | None,
+        max_pixels: int,
+    ) -> list[list[LineText]]:
+        """The lines of each image."""
+        found: list[list[LineText]] = [[] for _ in given]
         waiting: list[tuple[int, np.ndarray]] = []  # image, line
         cut = count = shown = 0
         with Progress(len(given), progress, "images") as advance:
@@ -180,17 +195,16 @@ class Read(ImageTask):
                 while waiting and (len(waiting) >= self.batch_lines or i == len(given) - 1):
                     batch, waiting = waiting[: self.batch_lines], waiting[self.batch_lines :]
                     texts = self._read([line for _, line in batch], config, max_pixels)
-                    for (of, _), (text, logprobs, whole) in zip(batch, texts, strict=True):
-                        found[of].append((text, logprobs))
-                        cut, count = cut + (not whole), count + 1
+                    for (of, _), read in zip(batch, texts, strict=True):
+                        found[of].append(read)
+                        cut, count = cut + (not read[2]), count + 1
                     done = waiting[0][0] if waiting else i + 1
                     advance(done - shown)
                     shown = done
         if cut:
             most = self._most(config)
             warn(f"{cut} of {count} lines had more than {most} tokens, and were cut there (max_new_tokens)")
-        out = [_joined(texts) for texts in found]
-        return out[0] if single else out
+        return found
 
     @property
     def batch_lines(self) -> int:
@@ -215,20 +229,18 @@ class Read(ImageTask):
     def _most(self, config: GenerationConfig) -> int:
         return config.new_tokens(1, self.config.decoder.max_position_embeddings)
 
-    def _read(
-        self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int
-    ) -> list[tuple[str, np.ndarray, bool]]:
-        """For each line its text, the log-probabilities of its tokens, and True if it came to its end.
+    def _read(self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int) -> list[LineText]:
+        """For each line its text, the log-probabilities of its tokens, True if it came to its end, and its odds.
 
         Where a processor keeps a line's shape, a line wider than its size is cut between words. A part that the model
         is not sure of is read in several widths (`_agreed`).
         """
         if not self.processor.pad_line:
-            return [line[:3] for line in self._written(lines, config, max_pixels)]
+            return [line[:4] for line in self._written(lines, config, max_pixels)]
         Y, X = self.processor.output_size(1, 1)
         cuts = [split_words(line, X / Y) for line in lines]
         parts = [line[:, x0:x1] for line, of in zip(lines, cuts, strict=True) for x0, x1 in of]
-        read: list[tuple[str, np.ndarray, bool]] = []
+        read: list[LineText] = []
         for at in range(0, len(parts), self.batch_lines):
             some = parts[at : at + self.batch_lines]
             found = self._written(some, config, max_pixels)
@@ -239,8 +251,8 @@ class Read(ImageTask):
                 again = self._agreed([some[i] for i in few], [found[i] for i in few], config, max_pixels)
                 for i, line in zip(few, again, strict=True):
                     found[i] = line
-            read += [line[:3] for line in found]
-        return _regrouped(read, list(map(len, cuts)))
+            read += [line[:4] for line in found]
+        return group_parts(read, list(map(len, cuts)))
 
     def _agreed(
         self, parts: Sequence[np.ndarray], first: Sequence[_Line], config: GenerationConfig, max_pixels: int
@@ -278,7 +290,7 @@ class Read(ImageTask):
             ended = [text for text in some if some[text]] or list(some)
             whole = [text for text in ended if len(text) >= SHORTEST * max(map(len, ended))]
             ids = max(whole, key=lambda text, means=means: means[text].sum())
-            best.append(_Line(self.tokenizer.decode(ids), means[ids], some[ids], ids, line.states))
+            best.append(_Line(self.tokenizer.decode(ids), means[ids], some[ids], line.odds, ids, line.states))
         return best
 
     def _views(self, part: np.ndarray) -> list[np.ndarray]:
@@ -324,13 +336,21 @@ class Read(ImageTask):
         of_text, of_none = ([i for i, none in enumerate(blank) if none is kind] for kind in (False, True))
         if of_text:
             for i, best in zip(of_text, self._generated([states[i] for i in of_text], config), strict=True):
-                ids = tuple(best.ids.tolist())
-                out[i] = _Line(self.tokenizer.decode(ids), best.logprobs, best.reason != "length", ids, states[i])
+                ids, text = tuple(best.ids.tolist()), self.tokenizer.decode(best.ids)
+                odds = self._script_odds(lines[i], states[i], best.logprobs, text)
+                out[i] = _Line(text, best.logprobs, best.reason != "length", odds, ids, states[i])
         if of_none:
             known = ops.cat([states[i] for i in of_none], 0)
             for i, logprob in zip(of_none, self._no_text(known, config), strict=True):
-                out[i] = _Line("", np.array([logprob]), True, (), states[i])
+                out[i] = _Line("", np.array([logprob]), True, -np.inf, (), states[i])
         return out
+
+    def _script_odds(self, line: np.ndarray, states: Array, logprobs: np.ndarray, text: str) -> float:
+        if self.scripts is None:
+            return -np.inf
+        (h, w), (Y, X) = line.shape[:2], self.processor.output_size(1, 1)
+        share = min(1.0, w * Y / (h * X)) if self.processor.pad_line else 1.0
+        return self.scripts.log_odds(line_features(line, floats(states)[0], share, logprobs, text))
 
     def _states(self, lines: Sequence[np.ndarray], max_pixels: int) -> list[Array]:
         """The encoder's states (1, S, E) of each line."""
@@ -369,25 +389,6 @@ class Read(ImageTask):
 
 def _probabilities(logits: Array) -> np.ndarray:
     return np.exp(log_softmax(floats(logits)).astype(np.float64))
-
-
-def _regrouped(
-    parts: Sequence[tuple[str, np.ndarray, bool]], counts: Sequence[int]
-) -> list[tuple[str, np.ndarray, bool]]:
-    """Lines from their parts; counts: the parts of each."""
-    return [_in_a_row(parts[end - n : end]) for n, end in zip(counts, itertools.accumulate(counts), strict=True)]
-
-
-def _in_a_row(parts: Sequence[tuple[str, np.ndarray, bool]]) -> tuple[str, np.ndarray, bool]:
-    """A line's text, log-probabilities and end, from those of its parts."""
-    texts, logprobs, whole = zip(*parts, strict=True)
-    words = (text.strip() for text in texts) if len(texts) > 1 else texts
-    return " ".join(text for text in words if text), np.concatenate(logprobs), all(whole)
-
-
-def _joined(texts: Sequence[tuple[str, np.ndarray]]) -> Reading:
-    logprobs = np.concatenate([p for _, p in texts])
-    return Reading("\n".join(text for text, _ in texts), float(np.exp(logprobs.mean(dtype=np.float64))))
 
 
 def complete(generation: GenerationConfig, decoder: Any) -> GenerationConfig:

@@ -121,7 +121,7 @@ def _check_places(words: Sequence[Word], image: np.ndarray, problem: str) -> Non
 
 def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:
     """Write the tables of every page of every document, then report the pages and files with an error."""
-    outputs, tally = _output(args, config, inputs), _Tally(expected=len(inputs))
+    outputs, tally = _output(args, config, inputs), _Tally(len(inputs), len(inputs))
     worker, jobs = Worker(config), args.jobs or 1
     pages: Iterable[PageJob] = _pages(worker, inputs, args.pages, tally)
     if len(inputs) == 1:
@@ -161,7 +161,7 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
     _say_written([path for output in outputs for path in output.close()])
     if tally.without_text and args.output is not None and output_suffix(args.output) != ".json":
         print(f"zoo: warning: no text in the tables of {listed(tally.without_text)}", file=sys.stderr)
-    tally.report(len(inputs), [error for one in outputs if isinstance(one, FolderWriter) for error in one.failed])
+    tally.report([error for one in outputs if isinstance(one, FolderWriter) for error in one.failed])
     if not tally.tables and tally.pages:
         raise _no_table(_counted(tally.pages, "page"), args)
 
@@ -171,6 +171,8 @@ class _Tally:
     """The counts and errors of a job, for the lines at its end."""
 
     expected: int  # pages; one of each document that was not opened yet
+    documents: int
+    said: set[tuple[str, str]] = field(default_factory=set)  # documents' warnings
     pages: int = 0
     tables: int = 0
     doubtful: int = 0  # tables
@@ -180,16 +182,22 @@ class _Tally:
     def add(self, result: PageTables) -> None:
         self.pages += 1
         for text in result.warnings:
-            _say(f"warning: {text}")
+            if (result.source, text) not in self.said:  # once for a file
+                self.said.add((result.source, text))
+                _say(f"warning: {result.source}: {text}" if self.documents > 1 else f"warning: {text}")
         if result.error is not None:
             self.failed.append(result.error)
         if result.tables and not any(cell.text for one in result.tables for cell in one.cells):
             self.without_text.append(f"{result.source}, page {result.page}" if result.pages > 1 else result.source)
 
-    def report(self, documents: int, unwritten: Sequence[str]) -> None:
+    def report(self, unwritten: Sequence[str]) -> None:
         """Print the counts and the errors.  unwritten: errors of files.  ZooError: there are errors."""
         if self.pages > 1 or self.failed or unwritten:
-            counts = _counted(self.pages, "page"), _counted(documents, "document"), _tables(self.tables, self.doubtful)
+            counts = (
+                _counted(self.pages, "page"),
+                _counted(self.documents, "document"),
+                _tables(self.tables, self.doubtful),
+            )
             _say("{} of {}, {}".format(*counts))
         elif self.doubtful:
             _say(_tables(self.tables, self.doubtful))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -37,8 +38,8 @@ async def tables(models: Models, asked: FileRequest) -> dict[str, Any]:
         made = [table.to_dict() | {"html": table.to_html()} for table in result.tables]
         return {"page": page.number, "size": result.size, "tables": made}
 
-    pages = await one.worker.run(lambda: _each_page(data, asked.pages, found))
-    return {"object": "list", "model": one.id, "data": pages}
+    pages, said = await one.worker.run(lambda: _each_page(data, asked.pages, found))
+    return {"object": "list", "model": one.id, "data": pages, "warnings": said}
 
 
 async def read(models: Models, asked: FileRequest) -> dict[str, Any]:
@@ -51,14 +52,20 @@ async def read(models: Models, asked: FileRequest) -> dict[str, Any]:
         reading = one.task(page.image, lines=not asked.whole)
         return {"page": page.number, "text": reading.text, "confidence": reading.confidence}
 
-    pages = await one.worker.run(lambda: _each_page(data, asked.pages, found))
+    pages, said = await one.worker.run(lambda: _each_page(data, asked.pages, found))
     text = "\n\n".join(page["text"] for page in pages)
-    return {"object": "list", "model": one.id, "text": text, "data": pages}
+    return {"object": "list", "model": one.id, "text": text, "data": pages, "warnings": said}
 
 
-def _each_page(data: bytes, pages: str | None, found: Callable[[Document, Page], Any]) -> list[Any]:
-    with open_document(data, name="file", max_pixels=MAX_PIXELS) as document:
-        return [found(document, document.page(number)) for number in chosen_pages(document, pages)]
+def _each_page(data: bytes, pages: str | None, found: Callable[[Document, Page], Any]) -> tuple[list[Any], list[str]]:
+    """The result for each page, and what was warned of, once each."""
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        open_document(data, name="file", max_pixels=MAX_PIXELS) as document,
+    ):
+        warnings.simplefilter("always")
+        results = [found(document, document.page(number)) for number in chosen_pages(document, pages)]
+    return results, list(dict.fromkeys(str(one.message) for one in caught))
 
 
 def asked_for(data: bytes, fields: Mapping[str, str]) -> FileRequest:

@@ -15,7 +15,7 @@ import numpy as np
 from ...images.boxes import Box, Detection
 from .boxes import HALF, inside
 from .structure import COLUMN, PROJECTED, ROW, SPANNING
-from .table import Table
+from .table import Table, Word
 
 SURE, SURE_SPAN = 0.85, 0.6  # scores of rows and columns, and of spanning cells, below which they are doubtful
 CUT = 0.25  # of a line's height: so far a word reaches into another column where it is cut
@@ -37,6 +37,16 @@ def add_doubts(table: Table, of_cells: Mapping[str, Sequence[int]], of_table: Se
     for i, reasons in more.items():
         cells[i] = replace(cells[i], doubts=(*cells[i].doubts, *reasons))
     return replace(table, cells=tuple(cells), doubts=(*table.doubts, *of_table))
+
+
+def doubts_of_words(table: Table, words: Sequence[Word], reason: str, most: float) -> Table:
+    """The table with a reason to doubt the cells that these words are in; most: their greatest confidence."""
+    if not words or not table.cells:
+        return table
+    owners, cells = _Placed(table, [[word.box for word in words]]).cell.tolist(), list(table.cells)
+    for i in set(owners):
+        cells[i] = replace(cells[i], confidence=min(cells[i].confidence, most))
+    return add_doubts(replace(table, cells=tuple(cells)), {reason: owners})
 
 
 def find_doubts(table: Table, lines: Sequence[Sequence[Box]], objects: Sequence[Detection] | None) -> Table:

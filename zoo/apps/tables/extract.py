@@ -17,6 +17,7 @@ import numpy as np
 from ...errors import InputError, UnsupportedError
 from ...images import MAX_PIXELS, ImageInput, open_image, open_pixels
 from ...images.boxes import Box, Detection, check_fraction, draw_boxes
+from ...tasks.scripts import MOST
 from ...warning import warn
 from ..documents import Rules, Selection, open_document
 from .boxes import HALF, bounding_box, inside
@@ -25,7 +26,7 @@ from .context import other_readings
 from .crop import TableCrop, crop_table
 from .curves import has_curve
 from .direction import text_direction
-from .doubts import add_doubts, find_doubts
+from .doubts import add_doubts, doubts_of_words, find_doubts
 from .finding import ROTATED, Detector, find_tables, ink_of, ink_words, reading_order, share_of_ink
 from .frames import frames_of, is_diagram, without_frames
 from .gaps import has_no_grid
@@ -33,7 +34,7 @@ from .ink_rules import page_rules
 from .lattice import Lattice
 from .leaders import without_leaders
 from .ocr import OcrEngine, chosen, load_ocr
-from .reading import LineReader, is_legible, read_cells
+from .reading import GuessedWord, LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
 from .ruled_rows import with_ruled_rows, with_spaced_rows
 from .side_by_side import parted, repeated, rules_across
@@ -56,14 +57,19 @@ DETECTION, STRUCTURE = "zoo-table-detect", "zoo-table-structure"  # these come w
 PADDING = 25 / 1000
 MAX_ASPECT = 8  # of a page; the margin in a longer one (a web page as one picture) is that of a shorter one
 
+ILLEGIBLE = (
+    "can hardly be read, as if it were a chart or a drawing: it is left out (with detection=None, --no-detection, the "
+    "whole picture is taken as a table)"
+)
+GUESSED = "seems to be text in a script that the reader does not know: it is left out"
+SEVERAL = 3  # cells that are guesses: fewer may be odd print, and are no reason to warn of a script
+UNKNOWN_SCRIPT = "a script that the reader does not know: its text is a guess"
+
 COLOURS = {"table": (200, 0, 0), "cell": (0, 90, 200), "header": (0, 140, 0), "heading": (200, 110, 0)}
 
 
 class TableExtractor:
     """Extracts the tables of documents and images; made once, called for each.
-
-    >>> for table in zoo.TableExtractor()("report.pdf"):
-    ...     print(table.page, table.to_markdown())
 
     structure, detection: names or folders of checkpoints, or their loaded tasks (on another device, say), or any
     `Detector`.  By default the small ones that come with zoo.  For detection a model of a page's layout will do, of
@@ -147,11 +153,17 @@ class TableExtractor:
         """
         if words is not None:
             check_words(words)
+        notes: list[str] = []
         if isinstance(image, str | os.PathLike | bytes | bytearray | memoryview) or hasattr(image, "read"):
-            return self._file_tables(image, words, pages, rules, max_pixels)
-        if pages is not None:
+            tables = self._file_tables(image, words, pages, rules, max_pixels, notes)
+        elif pages is not None:
             raise InputError(f"pages is {pages!r}, but an image in memory is one page")
-        return self._page_tables(open_pixels(image, data_format=data_format, max_pixels=max_pixels), words, rules)
+        else:
+            pixels = open_pixels(image, data_format=data_format, max_pixels=max_pixels)
+            tables = self._page_tables(pixels, words, rules, notes)
+        for note in dict.fromkeys(notes):  # once for a file
+            warn(note)
+        return tables
 
     def replace(self, *, threshold: float, whole: bool = False) -> TableExtractor:
         """The same extractor with another threshold; whole: each page is the image of one table."""
@@ -167,8 +179,9 @@ class TableExtractor:
         pages: str | Selection | None,
         rules: Rules | None,
         max_pixels: int,
+        notes: list[str],
     ) -> list[Table]:
-        """The tables of the pages of a file."""
+        """The tables of the pages of a file; what is to be said of it is added to the notes."""
         source = os.fspath(file) if isinstance(file, str | os.PathLike) else None
         tables: list[Table] = []
         with open_document(file, max_pixels=max_pixels, name=source or "image") as document:
@@ -176,12 +189,14 @@ class TableExtractor:
                 raise InputError(f"words are of one page, but {document.name} has {count}: choose one with pages=")
             for page in document.pages(pages):
                 own = page.words if words is None else words
-                found = self._page_tables(page.image, own, page.rules if rules is None else rules)
+                found = self._page_tables(page.image, own, page.rules if rules is None else rules, notes)
                 tables += [replace(table, source=source, page=page.number) for table in found]
         return tables
 
-    def _page_tables(self, page: np.ndarray, words: Sequence[Word] | None, rules: Rules | None) -> list[Table]:
-        """The tables of the pixels of a page (H, W, 3)."""
+    def _page_tables(
+        self, page: np.ndarray, words: Sequence[Word] | None, rules: Rules | None, notes: list[str]
+    ) -> list[Table]:
+        """The tables of the pixels of a page (H, W, 3); what is to be said of its file is added to the notes."""
         is_read = words is None
         drawn = None if self.detection is None else page_rules(page)
         frames = [] if drawn is None else frames_of(page, drawn)
@@ -200,6 +215,10 @@ class TableExtractor:
         while rest:
             found = rest.pop(0)
             table = self._found(clean, ink, found, words, lattices[found])
+            guessed = [] if isinstance(table, str) else [c for c in table.cells if UNKNOWN_SCRIPT in c.doubts]
+            if table == GUESSED or len(guessed) >= SEVERAL:
+                reader: Any = self.reader
+                notes.append(reader.scripts.said(reader.source))
             if isinstance(table, str):
                 if self.detection is not None:
                     warn(f"what was found at ({', '.join(f'{v:.0f}' for v in found.box)}) {table}")
@@ -231,11 +250,8 @@ class TableExtractor:
         if judged and has_curve(page, found.box):
             return "has a curve, as a chart: it is no table, and is left out"
         table = self._table(crop, words, lattice, place)
-        if table is None:
-            return (
-                "can hardly be read, as if it were a chart or a drawing: it is left out (with detection=None, "
-                "--no-detection, the whole picture is taken as a table)"
-            )
+        if isinstance(table, str):
+            return table
         if not table.cells:
             return "has no rows and no columns: it is left out"
         if self.detection is not None and (words is not None or self.reader is not None):
@@ -243,6 +259,9 @@ class TableExtractor:
             across = rules_across(page, table.box)
             is_ruled, is_drawn = lattice is not None, has_lines(crop.pixels, place)
             if reason := why_no_table(table, held, across, is_ruled=is_ruled, is_drawn=is_drawn, is_read=words is None):
+                guessed = sum(UNKNOWN_SCRIPT in cell.doubts for cell in table.cells)
+                if guessed and guessed >= HALF * sum(bool(cell.text) for cell in table.cells):
+                    return GUESSED
                 return f"{reason}: it is no table, and is left out"
         return table
 
@@ -275,12 +294,10 @@ class TableExtractor:
             words += [replace(w, box=crop.to_page(w.box), angle=crop.angle + (w.angle or 0.0)) for w in read]
         return words
 
-    def _table(
-        self, crop: TableCrop, words: Sequence[Word] | None, lattice: Lattice | None, place: Box
-    ) -> Table | None:
+    def _table(self, crop: TableCrop, words: Sequence[Word] | None, lattice: Lattice | None, place: Box) -> Table | str:
         """The table of a place of a crop, of the lattice or else of the network's objects, its boxes on the page.
 
-        None: a detector found it, and its words cannot be read.
+        A text: a detector found it, and its words cannot be read, which is the reason to leave it out.
         """
         own = None if words is None else crop.words(words)
         if own is None:
@@ -307,7 +324,7 @@ class TableExtractor:
         if words is None and self.reader is not None:
             own = without_leaders(read_cells(crop.pixels, table, self.reader))
             if self.detection is not None and lattice is None and not is_legible(own):
-                return None
+                return ILLEGIBLE
         if words is not None or self.reader is not None:
             kept = own or []
             if lattice is None:
@@ -319,6 +336,8 @@ class TableExtractor:
             table = fitted(table, place, crop.pixels, own or [])
         table = find_doubts(table, lines, objects)
         table = add_doubts(table, uncertain_numbers(table))
+        if guessed := [word for word in own or () if isinstance(word, GuessedWord)]:
+            table = doubts_of_words(table, guessed, UNKNOWN_SCRIPT, MOST)
         return replace(
             table,
             cells=tuple(replace(cell, box=crop.to_page(cell.box)) for cell in table.cells),

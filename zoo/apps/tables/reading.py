@@ -8,17 +8,23 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ...errors import InputError
 from ...images.boxes import Box, check_fraction
 from ...images.lines import MARGIN, SPECK, spans, split_lines
+from ...tasks.scripts import ScriptCheck
+from .boxes import HALF
 from .cell_borders import INK, fitted_cell_boxes
 from .table import Table, Word
 from .values import MINUS
+
+if TYPE_CHECKING:
+    from ...tasks.read import Read
 
 # A call (images (y, x, 3) uint8, a line of text each) -> for each (text, confidence), or an object with these two
 # attributes: the task Read, or anything with the same call.
@@ -33,6 +39,7 @@ MIN_LINE_HEIGHT = 6  # pixels: what is lower is a part of a line, such as an acc
 RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # of the cell's width, and times its own height: as wide and flat no text is
 LOW_LINE = 0.75  # of the usual height of lines: lower ones, such as "-" and "no", are read with the space around them
 FEW_WORDS, LETTERS, LEGIBLE = 4, 0.55, 0.92  # share of letters and figures, and confidence: a table has one of them
+MANY_GUESSES = 8  # words in another script: fewer may be the labels of a drawing
 GUESSED = 0.6  # confidence: lower, even letters are none
 DASHES = f"{MINUS}—"
 STROKES = frozenset("1lI|")  # what the upright strokes of a drawing are read as
@@ -40,30 +47,41 @@ STRONGEST = 96  # percentile of how far pixels are from paper: the middle of str
 LINES_AT_ONCE = 64  # that a reader gets in one call: enough for a batch, little memory
 
 
+@dataclass(frozen=True)
+class GuessedWord(Word):
+    """A word in a script that its reader does not know, whatever its confidence."""
+
+
 def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word]:
     """The text of a table's cells, a Word for each line, in the pixels of the image (Y, X, 3) uint8.
 
-    Cells without ink are not read; a line that the reader finds empty gives no Word.
+    Cells without ink are not read; a line that the reader finds empty gives no Word.  A reader that knows its scripts
+    (`zoo.tasks.read.Read.scripts`) judges all lines together: those in another one are GuessedWords.
     """
     found = cell_lines(image, fitted_cell_boxes(image, table))
-    read: list[tuple[str, float]] = []
+    check: ScriptCheck | None = getattr(reader, "scripts", None)
+    read_lines: LineReader = reader if check is None else cast("Read", reader).read_lines
+    answers: list[Any] = []
     for i in range(0, len(found), LINES_AT_ONCE):
         lines = [_dark_on_light(line) for _, line in found[i : i + LINES_AT_ONCE]]
-        of_lines = list(reader(lines))
+        of_lines = list(read_lines(lines))
         if len(of_lines) != len(lines):
             raise InputError(f"the reader returned {len(of_lines)} texts for {len(lines)} lines")
-        read += map(_reading, of_lines)
-    return [
-        Word(text.strip(), place, confidence)
-        for (place, _), (text, confidence) in zip(found, read, strict=True)
-        if text.strip()
-    ]
+        answers += of_lines
+    guessed = [False] * len(answers) if check is None else check.unknown(answers)
+    words: list[Word] = []
+    for (place, _), answer, is_guess in zip(found, answers, guessed, strict=True):
+        text, confidence = _reading(answer)
+        if text.strip():
+            words.append((GuessedWord if is_guess else Word)(text.strip(), place, confidence))
+    return words
 
 
 def is_legible(words: Sequence[Word]) -> bool:
     """Return False for words that are mostly unsure signs, or strokes alone: parts of drawings.
 
-    Dashes, which stand for no number, do not count.
+    Dashes, which stand for no number, do not count.  Words in a script that the reader does not know may be unsure, if
+    they are many.
     """
     own = [word for word in words if word.text.strip(DASHES)]
     if len(own) < FEW_WORDS:
@@ -72,7 +90,9 @@ def is_legible(words: Sequence[Word]) -> bool:
         0.0 if STROKES.issuperset(word.text) else sum(map(str.isalnum, word.text)) / len(word.text) for word in own
     )
     sure = [word.confidence for word in own]
-    return (letters >= LETTERS and statistics.median(sure) >= GUESSED) or statistics.mean(sure) >= LEGIBLE
+    is_foreign = sum(isinstance(word, GuessedWord) for word in own) >= max(MANY_GUESSES, HALF * len(own))
+    is_sure = statistics.median(sure) >= GUESSED or is_foreign
+    return (letters >= LETTERS and is_sure) or statistics.mean(sure) >= LEGIBLE
 
 
 def cell_lines(image: np.ndarray, boxes: Sequence[Box]) -> list[tuple[Box, np.ndarray]]:
