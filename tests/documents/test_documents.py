@@ -249,10 +249,10 @@ def test_a_font_of_size_1_that_is_scaled():
 
 def test_letters_of_an_arabic_ligature_are_in_order():
     """PDFium gives the last of a glyph's letters first, as it turns whole words around."""
-    from zoo.apps.documents.pdf_job import Character, _joined
+    from zoo.apps.documents.pdf_job.letters import Character, spelled, without_doubles, words_of
 
     word = [("ا", 30), ("أ", 20), ("ل", 20), ("ص", 10), ("و", 5), ("ت", 0)]  # of "لأ" one glyph
     letters = [Character(one, (x, 0, x + 8, 10), 10, i) for i, (one, x) in enumerate(word)]
-    assert [text for text, _, _ in _joined(letters)] == ["الأصوت"]
-    latin = [Character(one, (0, 0, 8, 10), 10, 0) for one in "fi"]
-    assert [text for text, _, _ in _joined(latin)] == ["fi"]
+    assert [spelled(word) for word in words_of(letters)] == ["الأصوت"]
+    latin = [Character(one, (0, 0, 8, 10), 10, i) for i, one in enumerate("ffi")]
+    assert [spelled(word) for word in without_doubles(words_of(latin))] == ["ffi"]

@@ -1,8 +1,9 @@
 """The confined process: it calls one function on what it is sent, and can do nothing else.
 
 It runs as a script, without zoo and without site-packages: `child.py FILE FUNCTION FOLDER...`.  FILE is a module of its
-own that imports the standard library and the packages in the FOLDERs.  Its `prepare()` is called while files can still
-be opened; then the process gives up files, network and processes for good, and answers requests until they end.
+own, or a package's `__init__.py`, that imports the standard library and the packages in the FOLDERs.  Its `prepare()`
+is called while files can still be opened; then the process gives up files, network and processes for good, and answers
+requests until they end.
 
 A request's arguments are marshalled by the process that started this one; data of megabytes may follow them, and is
 the function's last argument, a bytearray.  An answer is a status and bytes (the function returns them, or a tuple of
@@ -69,7 +70,7 @@ def main(file: str, function: str, *folders: str) -> None:
     spec = importlib.util.spec_from_file_location("job", file)
     assert spec is not None
     assert spec.loader is not None
-    job = importlib.util.module_from_spec(spec)
+    sys.modules["job"] = job = importlib.util.module_from_spec(spec)  # a package imports its modules by this name
     spec.loader.exec_module(job)
     if hasattr(job, "fetch"):
         job.fetch = fetch  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ LIKE_PAPER = 8  # grey levels by which letters differ from the colour of most pi
 SUCCESS = "Success"  # PDFium's error message if there is no error
 
 JOB = Job(
-    Path(__file__).with_name("pdf_job.py"),
+    Path(__file__).parent / "pdf_job" / "__init__.py",
     "run",
     "reading PDFs",
     packages=("pypdfium2",),
@@ -92,10 +92,12 @@ class PdfFile:
             end = len(answer) - width * height * 3
             found = json.loads(answer[:end])
             image = np.frombuffer(answer, np.uint8, offset=end).reshape(height, width, 3)
-            characters, unreadable, off = (int(found.get(key, 0)) for key in ("characters", "unreadable", "off"))
+            characters, unreadable, off, clipped = (
+                int(found.get(key, 0)) for key in ("characters", "unreadable", "off", "clipped")
+            )
             listed = found.get("words")
-            words = None if listed is None else [Word(text, box, 1.0, angle) for text, box, angle, _ in listed]
-            colours = [None if colour is None else np.array(colour).reshape(3) for *_, colour in listed or ()]
+            words = None if listed is None else [Word(text, box, 1.0, angle) for text, box, angle, *_ in listed]
+            colours = [None if colour is None else np.array(colour).reshape(3) for *_, colour, _ in listed or ()]
             rules = page_rules(found.get("edges", ()), image)
         except (AttributeError, TypeError, ValueError, RecursionError, ZooError) as e:
             raise InputError(f"{name}: damaged: the process that reads it gives a wrong answer ({e})") from None
@@ -105,6 +107,8 @@ class PdfFile:
             warn(f"{name}: the text layer has no Unicode for its letters, and is not used")
         if words is not None and off:
             warn(f"{name}: {off} of {off + len(words)} words are off the page, and are left out")
+        if clipped:
+            warn(f"{name}: {clipped} letters of the text layer are clipped away, and are left out")
         if words:
             seen = [word for word, colour in zip(words, colours, strict=True) if _is_seen(word, colour, image)]
             unseen = len(words) - len(seen)
