@@ -156,6 +156,8 @@ class Pretrained(Trainable):
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
         named = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=cls.ties(config))
+        if not config.tied:  # version 5 of transformers wants both names in a file
+            named.copy_tied()
         if device == AUTO:  # an engine that computes in float32 would take four times the memory of 16-bit matrices
             kept = _has_16bit(named) and cls.keep_16bit and weights is None
             device = resolved(AUTO, "torch" if trainable else dtype or ("bfloat16" if kept else None))
@@ -252,7 +254,14 @@ class Pretrained(Trainable):
         source = checkpoint.open_weights()
         try:
             source = as_quantised(source, config.extra)
-            adapted = source if adapter is None else adapter.on(source, cls.name_map)
+            adapted = source
+            if adapter is not None:
+                ties = cls.ties(config)
+                named = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=ties)
+                adapted = adapter.on(named)
+                adapted.check_vocabulary(getattr(config, "vocab_size", None))
+                if adapted.unties and type(config).tied is Config.tied:
+                    config = replace(config, tie_word_embeddings=False)
             model = cls.from_source(adapted, config, options)
         except ZooError as e:
             if e.argument is not None:  # the caller's, not the checkpoint's

@@ -41,7 +41,8 @@ class NameMap:
 class RenamedSource:
     """A source under the names that a model asks for: resolves legacy names, a missing or extra prefix, tied tensors.
 
-    origin: canonical name -> name in the file.  tied: canonical name -> the one whose array it shares.
+    origin: canonical name -> name in the file.  own: the same, only of names that the file has.
+    tied: canonical name -> the one whose array it shares.
     """
 
     def __init__(self, source: Source | Random, name_map: NameMap, *, is_base_model: bool, tied: Mapping[str, str]):
@@ -51,6 +52,7 @@ class RenamedSource:
         self.copies: dict[str, list[str]] = {}  # name in the file -> other names of the same array
         self.heads: list[str] = []  # a head's tensors that have the name of one of the base model's
         self._align(is_base_model)
+        self.own = dict(self.origin)  # before names share arrays
         # First the pairs that the file has one of, so that the array of a third name serves the others.
         for target, owner in sorted(tied.items(), key=lambda pair: self.origin.keys().isdisjoint(pair)):
             self._tie(target, owner)
@@ -83,6 +85,17 @@ class RenamedSource:
 
     def dtype(self, name: str) -> str:
         return self.source.dtype(self.resolve(name))
+
+    def copy_tied(self) -> None:
+        """Let tied names that the file lacks be names of their own in a file that is saved."""
+        prefix = self.name_map.prefix + "."
+        for name, owner in self.tied.items():
+            file_name = self.origin[owner]
+            if name not in self.own:
+                copy = (
+                    name if file_name.startswith(prefix) or not owner.startswith(prefix) else name.removeprefix(prefix)
+                )
+                self.copies.setdefault(file_name, []).append(copy)
 
     def _align(self, is_base_model: bool) -> None:
         """Map each canonical name to its name in the file."""

@@ -100,7 +100,7 @@ class LoRA:
             "fan_in_fan_out": False,
             "inference_mode": True,
             "target_modules": sorted({name.rpartition(".")[2] for name in self.pairs}),
-            "modules_to_save": sorted({name.partition(".")[0] for name in self.whole}) or None,
+            "modules_to_save": sorted({name.rpartition(".")[0] for name in self.whole}) or None,
         }
         tensors = {name: to_raw(p, "F32") for name, p in self.named_parameters()}
         try:
