@@ -60,8 +60,8 @@ class RawTensor(NamedTuple):
     dtype: str
 
 
-# A record is a named tuple of checked arrays, which a model's `forward` takes.  Its class has `fields`: where its arrays
-# are, by which names users give them, and what their axes are called.
+# A record is a named tuple of checked arrays, which a model's `forward` takes.  Its class has `fields`: where its
+# arrays are, by which names users give them, and what their axes are called.
 
 
 class RecordField(NamedTuple):
