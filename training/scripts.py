@@ -29,10 +29,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 import zoo
 from training import fonts, lines, text
-from zoo.tasks.scripts import FILE, LEAST
+from zoo.tasks.scripts import FILE, MIN_CHARACTERS
 
 OUTPUT = Path(zoo.__file__).parent / "data" / "zoo-read" / FILE
-KNOWN = ("Latin",)
+READER_SCRIPTS = ("Latin",)
 # Script, as in the names of its letters in Unicode -> locales of CLDR.
 LOCALES = {
     "CYRILLIC": "ru uk bg mk sr kk be",
@@ -62,15 +62,15 @@ LOCALES = {
     "TIBETAN": "dz bo",
 }
 LATIN = "en de fr es it pt nl pl cs sv da fi hu ro tr hr id lt lv et sk sl nb is ga sw ca eu"
-HARD = ("CYRILLIC", "GREEK", "ARMENIAN")  # alphabets that are near the Latin one: three times as many lines
+NEAR_LATIN = ("CYRILLIC", "GREEK", "ARMENIAN")  # alphabets that are near the Latin one: three times as many lines
 # Faces that nobody sets a table in, of letters in keys, and what Pillow draws at one weight alone.
 _LEFT_OUT = re.compile(
     r"Thin|Hairline|ExtraLight|Black|Heavy|ExtraBold|Math|Symbol|Emoji|Retina|Keyboard|Initials|Biolinum_K|Music|\["
 )
 FOLDS, RIDGE = 5, 10.0
-ALONE = 0.99  # of Latin lines have lower odds than one that is taken for another script by itself
-AMONG = 0.005  # of the lines in other scripts are not marked where a document has such lines
-TOGETHER = 10  # lines of a small table, for the scores of several
+LATIN_QUANTILE = 0.99  # of Latin lines have lower odds than one that is taken for another script by itself
+FOREIGN_QUANTILE = 0.005  # of the lines in other scripts are not marked where a document has such lines
+GROUP_SIZE = 10  # lines of a small table, for the scores of several
 
 
 class Drawn(NamedTuple):
@@ -167,7 +167,7 @@ def drawings(rng: random.Random, script: str, count: int) -> Iterator[tuple[np.n
             yield image, family
 
 
-def of_training(rng: random.Random, count: int) -> Iterator[tuple[np.ndarray, str]]:
+def training_lines(rng: random.Random, count: int) -> Iterator[tuple[np.ndarray, str]]:
     """Lines as zoo-read was trained on, each a family of its own."""
     for i in range(count):
         line = lines.line(rng) if rng.random() < 0.5 else lines.printed(rng, 16 if rng.random() < 0.6 else 40)
@@ -188,10 +188,10 @@ class Recorder:
 def examples(count: int) -> list[Drawn]:
     """`count` lines of each script, and as many Latin ones as of all the others."""
     reader: Any = zoo.load("zoo-read")
-    many = {script: count * (3 if script in HARD else 1) for script in LOCALES}
+    many = {script: count * (3 if script in NEAR_LATIN else 1) for script in LOCALES}
     half = sum(many.values()) // 2
     sources = {script: drawings(random.Random(script), script, n) for script, n in (many | {"LATIN": half}).items()}
-    sources["TRAINING"] = of_training(random.Random("training"), half)
+    sources["TRAINING"] = training_lines(random.Random("training"), half)
     found = []
     for script, source in sources.items():
         while some := list(itertools.islice(source, 64)):
@@ -218,7 +218,7 @@ def fit(features: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, float]:
     return w[:-1] / spread, float(w[-1] - (mean / spread) @ w[:-1])
 
 
-def held_out(features: np.ndarray, unknown: np.ndarray, fold: np.ndarray) -> np.ndarray:
+def held_out_odds(features: np.ndarray, unknown: np.ndarray, fold: np.ndarray) -> np.ndarray:
     """The log-odds (N,) of each line by a regression on the other folds (N,)."""
     odds = np.empty(len(features))
     for one in np.unique(fold):
@@ -227,7 +227,7 @@ def held_out(features: np.ndarray, unknown: np.ndarray, fold: np.ndarray) -> np.
     return odds
 
 
-def several(odds: np.ndarray, count: int = TOGETHER, times: int = 2000) -> np.ndarray:
+def group_means(odds: np.ndarray, count: int = GROUP_SIZE, times: int = 2000) -> np.ndarray:
     """Means (times,) of the log-odds of some lines."""
     return np.random.default_rng(0).choice(odds, (times, count)).mean(1)
 
@@ -249,23 +249,23 @@ def main(argv: Sequence[str] | None = None) -> None:
         np.savez(args.keep, features=features, script=script, family=family, characters=characters)
     unknown = ~np.isin(script, ("LATIN", "TRAINING"))
     fonts_fold = np.array([zlib.crc32(name.encode()) % FOLDS for name in family])
-    odds = held_out(features, unknown, fonts_fold)
+    odds = held_out_odds(features, unknown, fonts_fold)
     order = {name: i for i, name in enumerate(LOCALES)}
     scripts_fold = np.array([order.get(s, zlib.crc32(f.encode())) % FOLDS for s, f in zip(script, family, strict=True)])
-    new = held_out(features, unknown, scripts_fold)
-    long = characters >= LEAST
-    alone = float(np.quantile(odds[~unknown & long], ALONE))
+    new = held_out_odds(features, unknown, scripts_fold)
+    long = characters >= MIN_CHARACTERS
+    alone = float(np.quantile(odds[~unknown & long], LATIN_QUANTILE))
     odds, new = (np.clip(one, -alone, alone) for one in (odds, new))
-    known_most = max(several(odds[script == s]).max() for s in ("LATIN", "TRAINING"))
-    unknown_least = min(np.quantile(several(odds[script == s]), 0.01) for s in LOCALES)
-    limits = {"alone": alone, "together": float(known_most + unknown_least) / 2}
-    limits["among"] = float(np.quantile(odds[unknown & long], AMONG))
+    known_most = max(group_means(odds[script == s]).max() for s in ("LATIN", "TRAINING"))
+    unknown_least = min(np.quantile(group_means(odds[script == s]), 0.01) for s in LOCALES)
+    limits = {"line_limit": alone, "mean_limit": float(known_most + unknown_least) / 2}
+    limits["marked_limit"] = float(np.quantile(odds[unknown & long], FOREIGN_QUANTILE))
     weights, bias = fit(features, unknown)
 
     def found(of: np.ndarray) -> dict[str, list[float]]:
         parts = {s: of[(script == s) & long] for s in LOCALES}
         shares = {
-            s: ((part >= alone).mean(), (several(part) >= limits["together"]).mean()) for s, part in parts.items()
+            s: ((part >= alone).mean(), (group_means(part) >= limits["mean_limit"]).mean()) for s, part in parts.items()
         }
         return {s: [round(float(share), 3) for share in pair] for s, pair in shares.items()}
 
@@ -277,7 +277,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "held_out_scripts": found(new),
     }
     data = {
-        "scripts": KNOWN,
+        "scripts": READER_SCRIPTS,
         "model": hashlib.sha256((OUTPUT.parent / "model.safetensors").read_bytes()).hexdigest(),
         "fitted": f"training.scripts, {datetime.date.today()}, {args.lines} lines of each of {len(LOCALES)} scripts",
         "scores": scores,

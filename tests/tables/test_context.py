@@ -89,3 +89,7 @@ def test_texts_stay_as_the_reader_read_them(tmp_path: Path) -> None:
     assert 'perhaps "35.5", in the form of its column' in found["3S.5"]
     assert 'perhaps "Mode1", in the form of its column' in found["Model"]
     assert found["Mode2"] == found["N1"] == ()
+
+
+def test_long_texts_have_no_other_reading() -> None:
+    assert doubted(*["1" * 20, "2" * 20, "3", "lO" * 200_000]) == {}

@@ -123,7 +123,7 @@ def test_the_check_was_fitted_to_the_weights_that_are_shipped() -> None:
     [
         ({"weights": [1.0] * 7}, r"weights has the shape \(7,\), expected \(132,\)"),
         ({"bias": "much"}, "a field is missing or wrong"),
-        ({"alone": None}, "a field is missing or wrong"),
+        ({"line_limit": None}, "a field is missing or wrong"),
     ],
 )
 def test_wrong_files(change: dict[str, Any], problem: str, tmp_path: Path) -> None:
@@ -134,7 +134,9 @@ def test_wrong_files(change: dict[str, Any], problem: str, tmp_path: Path) -> No
 
 
 def check(**limits: float) -> ScriptCheck:
-    return ScriptCheck(("Latin",), np.zeros(6), 0.0, **{"alone": 4.0, "together": 0.0, "among": -2.0, **limits})
+    return ScriptCheck(
+        ("Latin",), np.zeros(6), 0.0, **{"line_limit": 4.0, "mean_limit": 0.0, "marked_limit": -2.0, **limits}
+    )
 
 
 def lines_of(*pairs: tuple[str, float]) -> list[LineReading]:

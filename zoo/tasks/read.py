@@ -25,7 +25,7 @@ from .base import Progress, check_vocabulary
 from .image_task import ImageOptions, ImageTask, as_images, floats, naming
 from .line_texts import LineReading, LineText, Reading, Readings, group_parts, join_lines
 from .scripts import FILE as SCRIPTS
-from .scripts import MOST, ScriptCheck, line_features
+from .scripts import MAX_CONFIDENCE, ScriptCheck, line_features
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -153,10 +153,10 @@ class Read(ImageTask):
         for of in self._lines(given, config, lines, progress, data_format, max_pixels):
             text, confidence, _ = join_lines(of)
             if check is not None and any(check.unknown([join_lines([line]) for line in of])):
-                confidence, foreign = min(confidence, MOST), True
+                confidence, foreign = min(confidence, MAX_CONFIDENCE), True
             out.append(Reading(text, confidence))
         if foreign and check is not None:
-            warn(check.said(self.source))
+            warn(check.warning(self.source))
         return out[0] if single else out
 
     @property

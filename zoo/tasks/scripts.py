@@ -18,25 +18,25 @@ from ..images.lines import grey_of
 from .line_texts import LineReading
 
 FILE = "scripts.json"
-INK = 0.4  # of the greatest distance from paper: what is farther is ink
-MOST = 0.5  # confidence of a text that is taken for another script: it is likelier wrong than right
-LEAST = 3  # characters: one or two are too little ink to be judged by
+INK_SHARE = 0.4  # of the greatest distance from paper: what is farther is ink
+MAX_CONFIDENCE = 0.5  # confidence of a text that is taken for another script: it is likelier wrong than right
+MIN_CHARACTERS = 3  # characters: one or two are too little ink to be judged by
 
 
 @dataclass(frozen=True, eq=False)
 class ScriptCheck:
     """What scripts.json says: the scripts that a reader knows, and the weights of the regression.
 
-    alone, together: the least log-odds of a line by itself, and the least mean of many lines, that speak of another
-    script; among: the least of a line beside such others.
+    line_limit, mean_limit: the least log-odds of a line by itself, and the least mean of many lines, that speak of
+    another script; marked_limit: the least of a line beside such others.
     """
 
     scripts: tuple[str, ...]
     weights: np.ndarray  # (F,)
     bias: float
-    alone: float
-    together: float
-    among: float
+    line_limit: float
+    mean_limit: float
+    marked_limit: float
 
     @classmethod
     def from_folder(cls, folder: CheckpointFolder, width: int) -> ScriptCheck | None:
@@ -44,7 +44,7 @@ class ScriptCheck:
         if not folder.has(FILE):
             return None
         data, where = folder.json(FILE), folder.where(FILE)
-        numbers = ("bias", "alone", "together", "among")
+        numbers = ("bias", "line_limit", "mean_limit", "marked_limit")
         try:
             weights = np.array(data["weights"], np.float64)
             found = cls(tuple(map(str, data["scripts"])), weights, *(float(data[name]) for name in numbers))
@@ -66,15 +66,15 @@ class ScriptCheck:
         """
         odds = np.array([line.script_odds for line in lines])
         lettered = np.array([any(map(str.isalpha, line.text)) for line in lines], bool)
-        long = np.array([len(line.text) >= LEAST for line in lines], bool)
-        alone = (odds >= self.alone) & long
-        judged = odds[(lettered & long) | alone].clip(-self.alone, self.alone)
+        long = np.array([len(line.text) >= MIN_CHARACTERS for line in lines], bool)
+        alone = (odds >= self.line_limit) & long
+        judged = odds[(lettered & long) | alone].clip(-self.line_limit, self.line_limit)
         if not len(judged):
             return [False] * len(lines)
-        least = self.together + (self.alone - self.together) / len(judged)
-        return (alone | ((judged.mean() >= least) & lettered & (odds >= self.among))).tolist()
+        least = self.mean_limit + (self.line_limit - self.mean_limit) / len(judged)
+        return (alone | ((judged.mean() >= least) & lettered & (odds >= self.marked_limit))).tolist()
 
-    def said(self, name: str) -> str:
+    def warning(self, name: str) -> str:
         """The warning for a document with such lines; name: the reader's."""
         known = ", ".join(self.scripts)
         return (
@@ -92,7 +92,7 @@ def line_features(line: np.ndarray, states: np.ndarray, share: float, logprobs: 
     (h, w), count = line.shape[:2], max(1, round(share * (len(states) - 1)))
     grey = grey_of(line)
     away = np.abs(grey - np.median(grey)).max(0)  # (w,)
-    ink = np.logical_or.reduceat(away > away.max() * INK, np.arange(count) * w // count)
+    ink = np.logical_or.reduceat(away > away.max() * INK_SHARE, np.arange(count) * w // count)
     inner = states[1 : 1 + count][ink if ink.any() else slice(None)].mean(0, dtype=np.float64)
     marks = [logprobs.mean(), logprobs.min(), np.median(logprobs), len(text) * h / w]
     return np.concatenate([inner, np.array(marks, np.float64)])

@@ -22,7 +22,7 @@ from ..batch.output import output_of
 from ..documents import Document, open_document
 from ..documents.files import DPI
 from .extract import DETECTION, STRUCTURE, TableExtractor
-from .ocr import chosen
+from .ocr import reader_and_engine
 from .pages import PageTables, page_tables
 from .writers import ROW, rows_of
 
@@ -59,7 +59,7 @@ class ExtractorConfig:
     def key(self) -> str:
         """A hash of everything but the page that decides its tables."""
         fields = dataclasses.asdict(self)
-        fields["reader"], fields["ocr"] = chosen(self.reader, self.ocr)
+        fields["reader"], fields["ocr"] = reader_and_engine(self.reader, self.ocr)
         for name in ("password", "local_files_only"):
             del fields[name]
         fields["lines"] = FORM

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from .boxes import HALF
 from .grid import Grid
-from .values import parse_number
+from .values import MAX_CHARACTERS, parse_number
 
 FIGURES = str.maketrans("OoIl|SB", "0011158")  # letters that readers take for figures
 LETTERS = re.compile("[OoIl|SB]+")
@@ -44,7 +44,7 @@ def _form(text: str) -> str:
 
 def _with_figures(text: str) -> Iterator[str]:
     """The text with figures for the letters that look like them: in all places, then in each alone."""
-    places = list(LETTERS.finditer(text))
+    places = list(LETTERS.finditer(text)) if len(text) <= MAX_CHARACTERS else []
     if places:
         yield LETTERS.sub(lambda found: found[0].translate(FIGURES), text)
     for found in places if len(places) > 1 else ():

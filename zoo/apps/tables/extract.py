@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import InputError, UnsupportedError
 from ...images import MAX_PIXELS, ImageInput, open_image, open_pixels
 from ...images.boxes import Box, Detection, check_fraction, draw_boxes
-from ...tasks.scripts import MOST
+from ...tasks.scripts import MAX_CONFIDENCE
 from ...warning import warn
 from ..documents import Rules, Selection, open_document
 from .boxes import HALF, bounding_box, inside
@@ -33,7 +33,7 @@ from .gaps import has_no_grid
 from .ink_rules import page_rules
 from .lattice import Lattice
 from .leaders import without_leaders
-from .ocr import OcrEngine, chosen, load_ocr
+from .ocr import OcrEngine, load_ocr, reader_and_engine
 from .reading import GuessedWord, LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
 from .ruled_rows import with_ruled_rows, with_spaced_rows
@@ -57,12 +57,12 @@ DETECTION, STRUCTURE = "zoo-table-detect", "zoo-table-structure"  # these come w
 PADDING = 25 / 1000
 MAX_ASPECT = 8  # of a page; the margin in a longer one (a web page as one picture) is that of a shorter one
 
-ILLEGIBLE = (
+ILLEGIBLE_REASON = (
     "can hardly be read, as if it were a chart or a drawing: it is left out (with detection=None, --no-detection, the "
     "whole picture is taken as a table)"
 )
-GUESSED = "seems to be text in a script that the reader does not know: it is left out"
-SEVERAL = 3  # cells that are guesses: fewer may be odd print, and are no reason to warn of a script
+SCRIPT_REASON = "seems to be text in a script that the reader does not know: it is left out"
+MIN_GUESSES = 3  # cells that are guesses: fewer may be odd print, and are no reason to warn of a script
 UNKNOWN_SCRIPT = "a script that the reader does not know: its text is a guess"
 
 COLOURS = {"table": (200, 0, 0), "cell": (0, 90, 200), "header": (0, 140, 0), "heading": (200, 110, 0)}
@@ -102,7 +102,7 @@ class TableExtractor:
         local_files_only: bool = False,
     ):
         check_fraction(threshold, "threshold")
-        reader, ocr = chosen(reader, ocr)
+        reader, ocr = reader_and_engine(reader, ocr)
         if padding is not None and (isinstance(padding, bool) or not isinstance(padding, int) or padding < 0):
             raise InputError(f"padding is {padding!r}, expected a number of pixels from 0")
         lock = None if lock is None else os.fspath(lock)
@@ -216,9 +216,9 @@ class TableExtractor:
             found = rest.pop(0)
             table = self._found(clean, ink, found, words, lattices[found])
             guessed = [] if isinstance(table, str) else [c for c in table.cells if UNKNOWN_SCRIPT in c.doubts]
-            if table == GUESSED or len(guessed) >= SEVERAL:
+            if table == SCRIPT_REASON or len(guessed) >= MIN_GUESSES:
                 reader: Any = self.reader
-                notes.append(reader.scripts.said(reader.source))
+                notes.append(reader.scripts.warning(reader.source))
             if isinstance(table, str):
                 if self.detection is not None:
                     warn(f"what was found at ({', '.join(f'{v:.0f}' for v in found.box)}) {table}")
@@ -261,7 +261,7 @@ class TableExtractor:
             if reason := why_no_table(table, held, across, is_ruled=is_ruled, is_drawn=is_drawn, is_read=words is None):
                 guessed = sum(UNKNOWN_SCRIPT in cell.doubts for cell in table.cells)
                 if guessed and guessed >= HALF * sum(bool(cell.text) for cell in table.cells):
-                    return GUESSED
+                    return SCRIPT_REASON
                 return f"{reason}: it is no table, and is left out"
         return table
 
@@ -324,7 +324,7 @@ class TableExtractor:
         if words is None and self.reader is not None:
             own = without_leaders(read_cells(crop.pixels, table, self.reader))
             if self.detection is not None and lattice is None and not is_legible(own):
-                return ILLEGIBLE
+                return ILLEGIBLE_REASON
         if words is not None or self.reader is not None:
             kept = own or []
             if lattice is None:
@@ -337,7 +337,7 @@ class TableExtractor:
         table = find_doubts(table, lines, objects)
         table = add_doubts(table, uncertain_numbers(table))
         if guessed := [word for word in own or () if isinstance(word, GuessedWord)]:
-            table = doubts_of_words(table, guessed, UNKNOWN_SCRIPT, MOST)
+            table = doubts_of_words(table, guessed, UNKNOWN_SCRIPT, MAX_CONFIDENCE)
         return replace(
             table,
             cells=tuple(replace(cell, box=crop.to_page(cell.box)) for cell in table.cells),

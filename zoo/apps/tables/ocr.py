@@ -28,10 +28,10 @@ OcrEngine = Callable[[np.ndarray], Sequence[Word]]
 SECONDS = 300  # for a page: Tesseract takes a few for an honest one
 # Names that stand for a reader of cells, which does not read the other words of a page -> its checkpoint.
 READERS = {"zoo-read": "zoo-read", "trocr": "microsoft/trocr-base-printed"}
-DEFAULT, NONE = "zoo-read", "none"
+DEFAULT_READER, NO_OCR = "zoo-read", "none"
 
 
-def chosen(reader: Any, ocr: Any) -> tuple[Any, Any]:
+def reader_and_engine(reader: Any, ocr: Any) -> tuple[Any, Any]:
     """The reader of cells and the engine for whole pages that these options stand for, None for one that is not used.
 
     reader, ocr: as for `TableExtractor`; InputError if both are given.
@@ -40,16 +40,16 @@ def chosen(reader: Any, ocr: Any) -> tuple[Any, Any]:
         raise InputError("ocr reads the page, and reader the cells: give one of them")
     if reader is not None:
         return reader, None
-    name = DEFAULT if ocr is None else ocr
+    name = DEFAULT_READER if ocr is None else ocr
     if not isinstance(name, str):
         return None, name
-    return READERS.get(name), None if name in (*READERS, NONE) else name
+    return READERS.get(name), None if name in (*READERS, NO_OCR) else name
 
 
 def load_ocr(name: str) -> OcrEngine:
     """The engine with a name of ENGINES; InputError if it is not installed."""
     if name not in ENGINES:
-        known = [*READERS, *ENGINES, NONE]
+        known = [*READERS, *ENGINES, NO_OCR]
         raise UnsupportedError(f"ocr {name!r} is not known, expected {' or '.join(known)}{nearest(name, known)}")
     return ENGINES[name]()
 
