@@ -82,6 +82,34 @@ def test_batches(options, eos, decoder, rng):
     assert_same(generate(ours, prompts, GenerationConfig(**options)), wanted, scores)
 
 
+CONSTRAINTS = [
+    {"forced_bos_token_id": 12},
+    {"forced_bos_token_id": 12, "begin_suppress_tokens": [*range(3, 30)]},
+    {"begin_suppress_tokens": [*range(3, 30)]},
+    {"forced_eos_token_id": [9, 30], "suppress_tokens": [30, 31, 32]},
+    {"forced_bos_token_id": 12, "forced_eos_token_id": 9, "max_new_tokens": 1},
+    {"bad_words_ids": [[token] for token in range(0, 40, 2)]},
+    {"bad_words_ids": [[5], [7], [11]], "suppress_tokens": [11], "min_new_tokens": 3},
+    {"bad_words_ids": [[7], [8]], "repetition_penalty": 1.2, "no_repeat_ngram_size": 1},
+]
+
+
+@pytest.mark.parametrize("options", CONSTRAINTS, ids=str)
+@pytest.mark.parametrize("beams", [1, 3])
+def test_constraints_after_prompts_of_one_token_and_of_more(beams, options, decoder, rng):
+    """Each prompt alone: transformers counts the padding of a batch."""
+    their, ours = decoder("BertLMHeadModel")
+    ended = 0
+    for prompt in prompts_of(rng, (1, 1, 2, 7, 12)):
+        given = {"max_new_tokens": 20, "eos_token_id": [5, 7, 11], "num_beams": beams, **options}
+        wanted, scores = theirs(their, [prompt], given)
+        found = generate(ours, [prompt], GenerationConfig(**given))
+        assert_same(found, wanted, scores)
+        ended += found[0][0].reason == "stop"
+    if "bad_words_ids" in options:
+        assert ended  # a text ends with an end token, though it is a bad word
+
+
 @pytest.mark.parametrize("options", [{}, {"num_beams": 4, "num_return_sequences": 4, "early_stopping": True}], ids=str)
 @pytest.mark.parametrize("device", [None, "torch:cpu"])
 def test_decoders_that_look_at_an_encoder(device, options, decoder, rng):

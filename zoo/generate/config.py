@@ -53,9 +53,10 @@ class GenerationConfig:
     Beam search (num_beams > 1): a beam's score is the sum of its log-probabilities / tokens ** length_penalty;
     early_stopping: True ends at num_beams finished beams, False when a better one is unlikely, "never" when it is
     impossible.  repetition_penalty divides (multiplies, if negative) the scores of tokens that the row already has;
-    no_repeat_ngram_size: no sequence of this many tokens occurs twice.  forced_bos_token_id, forced_eos_token_id: the
-    first new token, and the last one that there is room for.  suppress_tokens never follow, begin_suppress_tokens not
-    first; bad_words_ids: lists of one such token each.
+    no_repeat_ngram_size: no sequence of this many tokens occurs twice.  forced_bos_token_id: the first new token after
+    a prompt of one token, as an encoder's decoder has; forced_eos_token_id: the last token that there is room for.
+    suppress_tokens never follow, begin_suppress_tokens not first (nor after a forced first one); bad_words_ids: lists
+    of one token each, which never follow but for end tokens.
     Speculative decoding changes the speed alone: tokens are guessed, and the model checks them together.
     prompt_lookup_num_tokens: the number of tokens that are guessed from an earlier place with the same last tokens, up
     to max_matching_ngram_size (2) of them.  assistant_model: a smaller model with the same tokens, which guesses
@@ -186,15 +187,17 @@ class GenerationConfig:
     def replace(self, **options: Any) -> GenerationConfig:
         """The config with a caller's options."""
         known = [f.name for f in dataclasses.fields(self) if f.name != "extra"]
+        neutral = {**_NEUTRAL, **_NEUTRAL_IN_SAMPLING}
         for name, value in options.items():
-            if name in (_NEUTRAL.keys() | _NEUTRAL_IN_SAMPLING.keys()) and value is not None:
-                raise UnsupportedError(f"{name} is not implemented")
-            if name not in known:
+            if name in neutral and value not in neutral[name]:
+                raise UnsupportedError(f"{name} = {value!r} is not implemented")
+            if name not in known and name not in neutral:
                 raise InputError(f"{name} is not an option of generation{nearest(name, known)}")
+        extra = {k: v for k, v in self.extra.items() if k not in options}
+        options = {name: value for name, value in options.items() if name not in neutral}
         # A caller's max_length replaces a file's max_new_tokens.
         if options.get("max_length") is not None and "max_new_tokens" not in options:
             options["max_new_tokens"] = None
-        extra = {k: v for k, v in self.extra.items() if k not in options}
         new = dataclasses.replace(self, **options, extra=extra)
         for name in ("temperature", "top_k", "top_p", "min_p"):
             if options.get(name) is not None and not new.do_sample:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -42,11 +42,12 @@ def constrained(
     """Scores (R, V) with the penalty for repeated tokens, and -inf for tokens that must not follow.
 
     rows: each row's tokens so far, with its prompt; new, fewest, limits: the number of new ones, the least, the most.
+    The steps have transformers' order: what is suppressed is so even where it is forced.
     """
     if not constrains(new, fewest, config):
         return scores
-    scores = scores.copy()
-    never = [*config.suppress_tokens, *(one for (one,) in config.bad_words_ids)]
+    scores, ends = scores.copy(), config.eos_token_id
+    bad = [one for (one,) in config.bad_words_ids if one not in ends]  # a text can always end
     for i, (row, ids, n, least) in enumerate(zip(scores, rows, new, fewest, strict=True)):
         if config.repetition_penalty != 1:
             seen = np.unique(ids[ids < len(row)])
@@ -54,18 +55,32 @@ def constrained(
             penalty = np.float32(config.repetition_penalty)
             row[seen] = np.where(of < 0, of * penalty, of / penalty)
         row[_completing(ids, config.no_repeat_ngram_size, len(row))] = -np.inf
-        if n < least:
-            row[[end for end in config.eos_token_id if end < len(row)]] = -np.inf
-        row[[one for one in (*never, *(config.begin_suppress_tokens if n == 0 else ())) if one < len(row)]] = -np.inf
-        forced = () if config.forced_bos_token_id is None or n else (config.forced_bos_token_id,)
-        if limits is not None and n == limits[i] - 1:
-            forced = config.forced_eos_token_id or forced
-        if forced:
-            row[:] = -np.inf
-            row[[one for one in forced if one < len(row)]] = 0
+        _exclude(row, bad)
+        _exclude(row, ends if n < least else ())
+        first, skipped = config.forced_bos_token_id, 0
+        if first is not None and len(ids) - n == 1:  # the prompt is the start token alone
+            skipped = 1
+            if n == 0:
+                _force(row, (first,))
+        if config.forced_eos_token_id and limits is not None and n == limits[i] - 1:
+            _force(row, config.forced_eos_token_id)
+        _exclude(row, config.suppress_tokens)
+        _exclude(row, config.begin_suppress_tokens if n == skipped else ())
     if (scores.max(-1) == -np.inf).any():
-        raise ZooError("no_repeat_ngram_size and min_new_tokens exclude every next token: lower one of them")
+        raise ZooError(
+            "the options of generation exclude every next token: relax no_repeat_ngram_size, min_new_tokens, "
+            "suppress_tokens or bad_words_ids, or do not suppress what is forced"
+        )
     return scores
+
+
+def _exclude(row: np.ndarray, tokens: Iterable[int]) -> None:
+    row[[token for token in tokens if token < len(row)]] = -np.inf
+
+
+def _force(row: np.ndarray, tokens: Iterable[int]) -> None:
+    row[:] = -np.inf
+    row[[token for token in tokens if token < len(row)]] = 0
 
 
 def _completing(ids: np.ndarray, size: int, vocab: int) -> np.ndarray:
