@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
@@ -17,7 +18,7 @@ from .quant import QUANT_TYPES
 from .registry import FAMILIES, architecture_of
 from .runner import Runner
 from .trainable import Trainable, make_trainable
-from .typing import Array, GraphMethod
+from .typing import Array, GraphMethod, RawTensor
 from .warning import warn
 from .weights import (
     QUANT_CHOICES,
@@ -63,6 +64,9 @@ class Pretrained(Trainable):
     name_map: ClassVar[NameMap]
     is_base_model: ClassVar[bool] = False  # True for a model without a head, whose tensors have no prefix
     tied: ClassVar[Mapping[str, str]] = {}  # canonical name -> the name whose array it shares
+    # Patterns of canonical names of tensors that transformers' class has, too, and that no computation needs: they are
+    # saved as they were read.
+    only_saved: ClassVar[tuple[str, ...]] = ()
     keep_16bit: ClassVar[bool] = False  # True: on NumPy 16-bit matrices are widened only in use
     parts: ClassVar[tuple[str, ...]] = ()  # attributes: the models that read `forward`'s records, in their order
     record: ClassVar[type | None] = None  # what `forward` takes, where it takes one
@@ -73,6 +77,7 @@ class Pretrained(Trainable):
     runner: Runner = Runner()  # runs `forward` on checked inputs
     graphs: bool = True  # False: tasks do not launch it with CUDA graphs
     report: Report
+    _only_saved: Mapping[str, RawTensor] = {}  # name of a tensor -> itself
     _copies: dict[str, list[str]]  # name of a tensor -> other names in the checkpoint with the same content
 
     def __init__(self, w: Weights, cfg: Any):
@@ -194,6 +199,8 @@ class Pretrained(Trainable):
             choice=None if engine is not None and weights in engine.QUANTISES else choice,
             fuse=not trainable,
             new_head=head,
+            # Of two biases of a head that are not tied, in files that have both, transformers computes with one alone.
+            only_saved=(*cls.only_saved, *(f"^{re.escape(o)}$" for t, o in cls.tied.items() if t.endswith(".bias"))),
         )
         with ops.memory_budget(sum(path.stat().st_size for path in source.files)):
             model = cls(Weights(reader), config)
@@ -201,6 +208,7 @@ class Pretrained(Trainable):
         parameters = list(leaves(model))
         model._parts = dict(zip((path for path, _ in parameters), reader.reads.parts_of(parameters), strict=True))
         model._copies = named.copies
+        model._only_saved = reader.read_only_saved()
         if trainable:
             make_trainable(model)
         if engine is not None:

@@ -124,6 +124,8 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
                 else:
                     was = part.dtype if part.dtype in _FLOATS else "F32"
                     out[name] = _Unsaved(rows, was, dtype or was, model.name_map.transposes(name, was))
+    for name, (array, was) in model._only_saved.items():
+        out[name] = _Unsaved(array, was, dtype or was if was in _FLOATS else was)
     return out
 
 
@@ -147,6 +149,8 @@ def rows_of(array: Any, parts: Sequence[TensorPart]) -> Iterator[tuple[TensorPar
 
 
 def _converted(name: str, tensor: _Unsaved) -> np.ndarray:
+    if isinstance(tensor.array, np.ndarray) and tensor.dtype not in _FLOATS:  # a counter
+        return tensor.array
     of = tensor.array.arrays[0] if isinstance(tensor.array, QuantRows) else tensor.array
     array = backend(of).to_raw(tensor.array, tensor.dtype).array
     if tensor.dtype == "F16" and tensor.was != "F16" and np.isinf(array).any():

@@ -112,6 +112,7 @@ class Reader:
     fuse: bool = True  # matrices that are used together become one array, not a tuple
     new_head: NewHead | None = None
     choice: QuantChoice | None = None  # the types that floating-point matrices are quantised to
+    only_saved: Sequence[str] = ()  # patterns of canonical names: see `Pretrained`
     reads: Reads = field(default_factory=Reads)
 
     def read(
@@ -194,11 +195,31 @@ class Reader:
                 release(array)
         return placed
 
+    def read_only_saved(self) -> dict[str, RawTensor]:
+        """The tensors, by their names in the file, that no model computes with and `save_model` writes again.
+
+        Floats are widened; `dtype` is the file's.  Call it when the model is complete.
+        """
+        from ..ops import on_numpy
+
+        source: Any = self.named.source  # one with names has numbers
+        found: dict[str, RawTensor] = {}
+        for name, origin in self._unread().items():
+            if _matches(name, self.only_saved) and isinstance(stored := source.read(origin), RawTensor):
+                is_float = stored.dtype in ("F64", "F32", "F16", "BF16")
+                array = on_numpy.to_parameter(stored, origin, None, "cpu") if is_float else stored.array
+                found[origin] = RawTensor(np.array(array), stored.dtype)
+        return found
+
+    def _unread(self) -> dict[str, str]:
+        """Canonical name -> name in the file of each tensor that was not read."""
+        taken = self.reads.names | {copy for copies in self.named.copies.values() for copy in copies}
+        return {name: origin for name, origin in self.named.origin.items() if origin not in taken}
+
     def report(self) -> Report:
         """The names renamed, tied, ignored and left unread.  Call it when the model is complete."""
-        taken = self.reads.names | {copy for copies in self.named.copies.values() for copy in copies}
-        unread = {name: origin for name, origin in self.named.origin.items() if origin not in taken}
-        ignored = [o for name, o in unread.items() if any(re.search(p, name) for p in self.named.name_map.ignored)]
+        unread, patterns = self._unread(), (*self.named.name_map.ignored, *self.only_saved)
+        ignored = [origin for name, origin in unread.items() if _matches(name, patterns)]
         return Report(
             renamed={n: o for n, o in self.named.origin.items() if n != o and n not in self.named.tied},
             tied=dict(self.named.tied),
@@ -206,6 +227,10 @@ class Reader:
             unused=tuple(o for o in unread.values() if o not in ignored),
             new=() if self.new_head is None else tuple(self.new_head.drawn),
         )
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(re.search(pattern, name) for pattern in patterns)
 
 
 def _of_numpy(placed: Array | QuantRows) -> list[np.ndarray]:

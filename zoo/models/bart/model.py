@@ -35,7 +35,6 @@ NAME_MAP = NameMap(
         r"(^|\.)(en|de)coder\.version$",
         r"^lm_head\.",
         r"^final_logits_bias$",
-        r"^(model\.)?(en|de)coder\.embed_positions\.weight$",  # of Marian, which are computed
     ),
 )
 # The words of a model without a head, and with one.
@@ -43,6 +42,23 @@ TIED_SIDES = {f"{side}.embed_tokens.weight": "shared.weight" for side in ("decod
 TIED_BELOW = {f"model.{name}": f"model.{owner}" for name, owner in TIED_SIDES.items()}
 TIED = {"lm_head.weight": "model.shared.weight", **TIED_BELOW}
 TIED_ALONE = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
+
+
+class Waves(Module):
+    """Marian's positions, sines and then cosines: as a file has them, which may have rounded them, or else computed."""
+
+    fixed = ("table",)
+
+    def __init__(self, w: Weights, cfg: BartConfig):
+        has = "embed_positions.weight" in w
+        self.table = w.get("embed_positions.weight", (cfg.max_position_embeddings, cfg.d_model)) if has else None
+
+    def __call__(self, at: Array, x: Array) -> Array:
+        """at (B or 1, T), x (B, T, D) -> (B or 1, T, D)."""
+        if self.table is not None:
+            return ops.embedding(at, self.table, "positions")
+        waves = ops.sinusoids(at, x.shape[2], x)
+        return ops.cat([waves[:, :, 0::2], waves[:, :, 1::2]], 2)
 
 
 class Embeddings(Module):
@@ -53,10 +69,12 @@ class Embeddings(Module):
         self.word = w.embedding("embed_tokens.weight", cfg.vocab_size, D)
         self.scale = D**0.5 if cfg.scale_embedding else 1.0
         self.padding = cfg.pad_token_id
-        self.position = self.norm = None
+        self.position = self.norm = self.waves = None
         if cfg.learned:
             self.position = w.get("embed_positions.weight", (self.max_positions + OFFSET, D))
             self.norm = LayerNorm(w / "layernorm_embedding", D, EPS)
+        else:
+            self.waves = Waves(w, cfg)
         self.dropout = Dropout(cfg.dropout)
 
     def __call__(self, t: TextInputs) -> Array:
@@ -69,9 +87,8 @@ class Embeddings(Module):
             at = t.start[:, None] + at
         if self.position is not None:
             x = x + ops.embedding(at + OFFSET, self.position, "positions")
-        else:
-            waves = ops.sinusoids(at, x.shape[2], self.word)
-            x = x + ops.cat([waves[:, :, 0::2], waves[:, :, 1::2]], 2)
+        if self.waves is not None:
+            x = x + self.waves(at, x)
         return self.dropout(x if self.norm is None else self.norm(x))
 
 
@@ -160,7 +177,7 @@ class Decoder(CausalLM):
 class BartForCausalLM(Decoder):
     """The decoder in a file of its own, with its own table of words; it may be given an encoder's states."""
 
-    name_map = NameMap(prefix="model", base=("decoder",), ignored=NAME_MAP.ignored[-1:])
+    name_map = NameMap(prefix="model", base=("decoder",))
     tied = TIED_ALONE
 
     def __init__(self, w: Weights, cfg: BartConfig):

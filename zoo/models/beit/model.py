@@ -151,6 +151,7 @@ class Layer(Module):
 class BeitPretrained(ImageModel):
     config_class = BeitConfig
     name_map = NAME_MAP
+    only_saved = (r"(^|\.)embeddings\.mask_token$",)
     any_size = True
 
 

@@ -93,6 +93,8 @@ class AuxiliaryHead(Module):
 
 
 class BeitForSemanticSegmentation(BeitPretrained):
+    only_saved = (*BeitPretrained.only_saved, r"\.num_batches_tracked$")  # a counter of training
+
     def __init__(self, w: Weights, cfg: BeitConfig):
         if len(cfg.outputs) != 4:
             raise ConfigError(f"out_indices = {list(cfg.outputs)}: a segmentation head reads four hidden states")
@@ -121,6 +123,7 @@ class BeitBackbone(BeitPretrained):
 
     is_base_model = True
     name_map = BASE_NAME_MAP
+    only_saved = (*BeitPretrained.only_saved, r"^fpn.*\.num_batches_tracked$")
 
     def __init__(self, w: Weights, cfg: BeitConfig):
         if cfg.add_fpn and not cfg.reshape_hidden_states:

@@ -57,6 +57,7 @@ class Layer(Module):
 class Dinov2Pretrained(ImageModel):
     config_class = Dinov2Config
     name_map = NAME_MAP
+    only_saved = (r"(^|\.)embeddings\.mask_token$",)
     any_size = True
 
     @property

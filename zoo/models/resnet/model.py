@@ -127,6 +127,7 @@ class ResNet(Module):
 class ResNetPretrained(ImageModel):
     config_class = ResNetConfig
     name_map = NAME_MAP
+    only_saved = (r"\.num_batches_tracked$",)  # a counter of training
     any_size = True
 
     def grid(self, pixel_values: Array) -> tuple[int, int]:

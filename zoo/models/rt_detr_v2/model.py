@@ -161,6 +161,7 @@ class Pyramid(Module):
 class RTDetrV2Pretrained(ImageModel):
     config_class = RTDetrV2Config
     name_map = NAME_MAP
+    only_saved = (r"\.num_batches_tracked$", r"\.n_points_scale$")  # a counter of training, and a number of the config
     any_size = True
 
     @property

@@ -192,6 +192,7 @@ class DecodeHead(Module):
 
 
 class SegformerForSemanticSegmentation(SegformerPretrained):
+    only_saved = (r"\.num_batches_tracked$",)  # a counter of training
     auxiliary_head = None
 
     def __init__(self, w: Weights, cfg: SegformerConfig):

@@ -111,6 +111,7 @@ class SiglipForImageClassification(clip.CLIPVision):
 
     config_class = SiglipConfig
     name_map = replace(NAME_MAP, ignored=(*clip.TEXT.ignored[2:], r"^text_model\.", r"^vision_model\.head\."))
+    only_saved = (r"^vision_model\.head\.",)
 
     def __init__(self, w: Weights, cfg: SiglipConfig):
         self.config = cfg

@@ -187,6 +187,7 @@ class VisionEncoderDecoderModel(ImageToText):
 
     config_class = VisionEncoderDecoderConfig
     name_map = NAME_MAP
+    only_saved = (r"^encoder\.pooler\.", r"^encoder\.embeddings\.mask_token$")
     tied = TIED_BELOW
 
     def __init__(self, w: Weights, cfg: VisionEncoderDecoderConfig):
