@@ -314,9 +314,13 @@ class Pretrained(Trainable):
 
     @classmethod
     def _serves(cls, model_type: str) -> bool:
-        """False for a family of another folder (ELECTRA for BERT's classes), though its config inherits theirs."""
+        """False for a family of another folder that does not borrow this class (ELECTRA for BERT's classes, but not
+        Mistral for Llama's), though its config inherits theirs.
+        """
         own, other = (FAMILIES.get(name) for name in (cls.config_class.model_type, model_type))
-        return own is None or other is None or own.module == other.module
+        if own is None or other is None or own.module == other.module:
+            return True
+        return bool(other.classes) and any(other.load(head) is cls for head in other.heads)
 
 
 def _deviation(config: Config) -> float:

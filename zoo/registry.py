@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -342,6 +343,21 @@ def family_of(model_type: Any, auto_map: Any = None) -> Family:
 def architectures() -> dict[str, str]:
     """The class names that a checkpoint's `architectures` may have -> their model_type."""
     return {name: model_type for model_type, family in FAMILIES.items() for name in family.architectures}
+
+
+def borrowed_classes(package: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a family's package, for the names in transformers of classes that other families lend it:
+    MistralForCausalLM, which is LlamaForCausalLM.
+    """
+
+    def borrowed_class(name: str) -> Any:
+        for family in FAMILIES.values():
+            head = family.head(name) if family.module == package and family.classes else None
+            if head is not None:
+                return family.load(head)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return borrowed_class
 
 
 def architecture_of(cls: type, model_type: str) -> str:
