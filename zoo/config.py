@@ -29,6 +29,8 @@ class Config:
     """
 
     part_classes: ClassVar[Mapping[str, type[Config]]] = {}  # fields that are configs of parts -> their classes
+    default_labels: ClassVar[int] = 2  # the number of labels where the file has none
+    aliases: ClassVar[Mapping[str, str]] = {}  # another name of a field -> the field (transformers' attribute_map)
 
     model_type: str = ""
     architectures: tuple[str, ...] = ()
@@ -60,9 +62,13 @@ class Config:
 
     @classmethod
     def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
-        """The config from the object in config.json; ConfigError for a known field of another type."""
-        raw = dict(raw)
-        raw["id2label"] = _labels(raw)
+        """The config from the object in config.json; ConfigError for a known field of another type.
+
+        Of a field and its alias the alias counts, as in transformers.
+        """
+        given = {name: raw[alias] for alias, name in cls.aliases.items() if raw.get(alias) is not None}
+        raw = {name: value for name, value in raw.items() if name not in cls.aliases} | given
+        raw["id2label"] = _labels(raw, cls.default_labels)
         named = raw.get("architectures") or []
         if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
             raise ConfigError(f"architectures = {named!r}, expected a list of class names")
@@ -143,11 +149,11 @@ def named_labels(count: int | None, names: Mapping[int, str] | Sequence[str] | N
     return dict(sorted(found.items()))
 
 
-def _labels(raw: dict[str, Any]) -> dict[int, str]:
+def _labels(raw: dict[str, Any], default: int) -> dict[int, str]:
     """id2label with integer keys 0 ... n - 1, or made from num_labels."""
     labels = raw.get("id2label")
     if labels is None:
-        count = raw.get("num_labels", 2)
+        count = raw.get("num_labels", default)
         if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= MAX_LABELS:
             raise ConfigError(f"num_labels = {count!r} is out of range, expected 1 ... {MAX_LABELS}")
         return {i: f"LABEL_{i}" for i in range(count)}
@@ -160,6 +166,9 @@ def _labels(raw: dict[str, Any]) -> dict[int, str]:
     gaps = sorted(set(range(len(out))) - set(out))
     if gaps or len(out) != len(labels):
         raise ConfigError(f"id2label must name every index 0 ... {len(labels) - 1} once; missing: {gaps[:5]}")
+    count = raw.get("num_labels")
+    if count is not None and count != len(out):  # version 4 of transformers goes by the names, version 5 by the number
+        raise ConfigError(f"num_labels = {count!r}, but id2label has {len(out)} names: leave num_labels out")
     return dict(sorted(out.items()))
 
 

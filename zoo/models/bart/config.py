@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +13,12 @@ from ...errors import ConfigError
 @dataclass(frozen=True, kw_only=True)
 class BartConfig(Config):
     learned: ClassVar[bool] = True  # positions and a norm of embeddings; False: sines and cosines, and no norm
+    aliases: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "d_model",
+        "num_attention_heads": "encoder_attention_heads",
+        "num_hidden_layers": "encoder_layers",
+    }
+    default_labels: ClassVar[int] = 3
     model_type: str = "bart"
     vocab_size: int = 50265
     d_model: int = 1024
@@ -60,6 +67,7 @@ class BartConfig(Config):
 @dataclass(frozen=True, kw_only=True)
 class MarianConfig(BartConfig):
     learned: ClassVar[bool] = False
+    default_labels: ClassVar[int] = 2
     model_type: str = "marian"
     vocab_size: int = 58101
     pad_token_id: int | None = 58100

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...errors import ConfigError
 from ..vit.backbone import BackboneConfig
@@ -12,6 +14,7 @@ Numbers = list[int] | tuple[int, ...]  # one for each stage
 
 @dataclass(frozen=True, kw_only=True)
 class ConvNextConfig(BackboneConfig):
+    aliases: ClassVar[Mapping[str, str]] = {"num_hidden_layers": "num_stages"}
     model_type: str = "convnext"
     num_channels: int = 3
     patch_size: int = 4

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ...config import Config
 from ...errors import ConfigError, UnsupportedError, nearest
@@ -31,6 +32,11 @@ TIMM_NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class DetrConfig(Config):
+    aliases: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "d_model",
+        "num_attention_heads": "encoder_attention_heads",
+        "num_hidden_layers": "encoder_layers",
+    }
     model_type: str = "detr"
     use_timm_backbone: bool | None = True
     backbone_config: dict[str, Any] | None = None

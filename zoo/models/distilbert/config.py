@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...config import Config
 
 
 @dataclass(frozen=True, kw_only=True)
 class DistilBertConfig(Config):
+    aliases: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "dim",
+        "num_attention_heads": "n_heads",
+        "num_hidden_layers": "n_layers",
+    }
     model_type: str = "distilbert"
     vocab_size: int = 30522
     max_position_embeddings: int = 512

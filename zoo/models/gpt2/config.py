@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...config import Config
 from ...errors import ConfigError
@@ -10,6 +12,12 @@ from ...errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class GPT2Config(Config):
+    aliases: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "n_embd",
+        "max_position_embeddings": "n_positions",
+        "num_attention_heads": "n_head",
+        "num_hidden_layers": "n_layer",
+    }
     model_type: str = "gpt2"
     vocab_size: int = 50257
     n_positions: int = 1024

@@ -34,6 +34,9 @@ class LlamaConfig(Config):
     classifier_dropout: float | None = None
     tie_word_embeddings: bool = False
     rotates_part: ClassVar[bool] = False  # True if the family's attention can rotate a part of a head's features
+    # False: the family has no such bias, whatever the field says, which transformers ignores.
+    reads_attention_bias: ClassVar[bool] = True
+    reads_mlp_bias: ClassVar[bool] = True
     pad_token_id: int | None = None
     bos_token_id: int | None = 1
     eos_token_id: int | list[int] | None = 2
@@ -71,7 +74,17 @@ class LlamaConfig(Config):
     @property
     def qkv_bias(self) -> bool:
         """True if the projections to queries, keys and values have a bias."""
-        return self.attention_bias
+        return self.out_bias
+
+    @property
+    def out_bias(self) -> bool:
+        """True if attention's output projection has a bias."""
+        return self.attention_bias and self.reads_attention_bias
+
+    @property
+    def feedforward_bias(self) -> bool:
+        """True if the MLP's projections have a bias."""
+        return self.mlp_bias and self.reads_mlp_bias
 
     def window(self, layer: int) -> int | None:
         """The number of tokens before itself that a token of this layer attends to; None for all."""

@@ -70,7 +70,7 @@ class Attention(Module):
         H, G = self.heads, self.groups
         self.qkv = Linear.fused(w, ["q_proj", "k_proj", "v_proj"], D, [H * K, G * K, G * K], cfg.qkv_bias)
         self.dropout = Dropout(cfg.attention_dropout or 0.0)
-        self.out = Linear(w / "o_proj", H * K, D, cfg.attention_bias)
+        self.out = Linear(w / "o_proj", H * K, D, cfg.out_bias)
         self.window, self.rotates = cfg.window(layer), cfg.rotates(layer)
 
     def project(self, x: Array) -> tuple[Array, Array, Array]:
@@ -93,8 +93,8 @@ class Attention(Module):
 class MLP(Module):
     def __init__(self, w: Weights, cfg: LlamaConfig):
         D, F = cfg.hidden_size, cfg.intermediate_size
-        self.gate_up = Linear.fused(w, ["gate_proj", "up_proj"], D, [F, F], cfg.mlp_bias)
-        self.down = Linear(w / "down_proj", F, D, cfg.mlp_bias)
+        self.gate_up = Linear.fused(w, ["gate_proj", "up_proj"], D, [F, F], cfg.feedforward_bias)
+        self.down = Linear(w / "down_proj", F, D, cfg.feedforward_bias)
         self.act = ops.activation(cfg.hidden_act)
 
     def __call__(self, x: Array, residual: Array) -> Array:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..llama3.config import WindowedConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class MistralConfig(WindowedConfig):
+    reads_attention_bias: ClassVar[bool] = False
+    reads_mlp_bias: ClassVar[bool] = False
     model_type: str = "mistral"
     intermediate_size: int = 14336
     num_key_value_heads: int | None = 8

@@ -31,7 +31,7 @@ class RotaryBertConfig(BertConfig):
 
     def rope(self) -> Rope:
         """The rotary positions of queries and keys."""
-        given = {**(self.rope_scaling or {}), **(self.rope_parameters or {})}
+        given = self.rope_scaling or self.rope_parameters or {}  # as in transformers
         theta = self.default_theta if self.rope_theta is None else self.rope_theta
         return rope_of({"rope_theta": theta, **given}, self.head_size, self.max_position_embeddings)
 

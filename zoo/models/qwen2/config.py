@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..llama3.config import WindowedLayersConfig
 
@@ -11,6 +12,7 @@ from ..llama3.config import WindowedLayersConfig
 class QwenConfig(WindowedLayersConfig):
     """The fields that Qwen2 and Qwen3 share: from layer max_window_layers on attention may be within a window."""
 
+    reads_mlp_bias: ClassVar[bool] = False
     vocab_size: int = 151936
     intermediate_size: int = 22016
     num_key_value_heads: int | None = 32
@@ -30,6 +32,7 @@ class QwenConfig(WindowedLayersConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class Qwen2Config(QwenConfig):
+    reads_attention_bias: ClassVar[bool] = False
     model_type: str = "qwen2"
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from ...errors import ConfigError
 from ..llama3.config import WindowedConfig
@@ -13,6 +14,8 @@ from ..llama3.config import WindowedConfig
 class Qwen3MoeConfig(WindowedConfig):
     """mlp_only_layers: the layers without experts, beside those that decoder_sparse_step leaves out."""
 
+    aliases: ClassVar[Mapping[str, str]] = {"num_local_experts": "num_experts"}
+    reads_mlp_bias: ClassVar[bool] = False
     model_type: str = "qwen3_moe"
     vocab_size: int = 151936
     hidden_size: int = 2048
@@ -31,10 +34,6 @@ class Qwen3MoeConfig(WindowedConfig):
     mlp_only_layers: list[int] | None = None
     bos_token_id: int | None = None
     eos_token_id: int | list[int] | None = None
-
-    @classmethod
-    def from_dict(cls, raw: dict[str, Any]) -> Qwen3MoeConfig:
-        return super().from_dict({"num_experts" if k == "num_local_experts" else k: v for k, v in raw.items()})
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ...config import LARGEST, Config
 from ...errors import ConfigError, UnsupportedError
@@ -42,6 +43,7 @@ class RTDetrResNetConfig(ResNetConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class RTDetrV2Config(Config):
+    aliases: ClassVar[Mapping[str, str]] = {"hidden_size": "d_model", "num_attention_heads": "encoder_attention_heads"}
     model_type: str = "rt_detr_v2"
     backbone_config: dict[str, Any] | None = None
     layer_norm_eps: float = 1e-5

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...config import Config
 from ...errors import ConfigError
@@ -12,6 +14,7 @@ Numbers = list[int] | tuple[int, ...]  # one for each stage
 
 @dataclass(frozen=True, kw_only=True)
 class SegformerConfig(Config):
+    aliases: ClassVar[Mapping[str, str]] = {"num_hidden_layers": "num_encoder_blocks"}
     model_type: str = "segformer"
     num_channels: int = 3
     num_encoder_blocks: int = 4

@@ -40,8 +40,5 @@ class SmolLM3Config(WindowedLayersConfig):
             return (layer + 1) % self.no_rope_layer_interval != 0
         return bool(self.no_rope_layers[layer])
 
-    def slides(self, layer: int) -> bool:
-        return self.use_sliding_window and super().slides(layer)
-
     def slides_unlisted(self, layer: int) -> bool:
-        return not self.rotates(layer)
+        return self.use_sliding_window and not self.rotates(layer)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...errors import ConfigError
 from ..vit.backbone import BackboneConfig
@@ -11,6 +13,7 @@ from ..vit.config import PatchesConfig
 
 @dataclass(frozen=True, kw_only=True)
 class SwinConfig(BackboneConfig, PatchesConfig):
+    aliases: ClassVar[Mapping[str, str]] = {"num_attention_heads": "num_heads"}
     model_type: str = "swin"
     patch_size: int | list[int] | tuple[int, ...] = 4
     num_channels: int = 3

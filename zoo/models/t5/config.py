@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +17,12 @@ POSITIONS = 1 << 20  # tokens of a text: distances have no end, and memory has
 
 @dataclass(frozen=True, kw_only=True)
 class T5Config(Config):
+    aliases: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "d_model",
+        "num_attention_heads": "num_heads",
+        "num_hidden_layers": "num_layers",
+        "head_dim": "d_kv",
+    }
     model_type: str = "t5"
     vocab_size: int = 32128
     d_model: int = 512
@@ -30,14 +38,23 @@ class T5Config(Config):
     layer_norm_epsilon: float = 1e-6
     feed_forward_proj: str = "relu"
     scale_decoder_outputs: bool | None = None  # whether logits are scaled by d_model^-0.5
+    dense_act_fn: str | None = None  # these two say what feed_forward_proj says, and count where they differ
+    is_gated_act: bool | None = None
     pad_token_id: int | None = 0
     eos_token_id: int | list[int] | None = 1
     decoder_start_token_id: int | None = 0
+
+    @classmethod
+    def from_dict(cls, raw: dict[str, Any]) -> T5Config:
+        if "num_hidden_layers" in raw:  # the alias is no default of the decoder's number
+            raw = {"num_decoder_layers": raw.get("num_layers", cls.num_layers), **raw}
+        return super().from_dict(raw)
 
     def __post_init__(self) -> None:
         self.positive("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_heads")
         self.positive("relative_attention_num_buckets", "relative_attention_max_distance")
         self.fractions("dropout_rate", "classifier_dropout")
+        self.require(is_decoder=False)  # of the whole: T5's decoder is one without it
         self.above_zero("layer_norm_epsilon")
         if self.num_decoder_layers is not None:
             self.positive("num_decoder_layers")
@@ -71,12 +88,13 @@ class T5Config(Config):
 
     @property
     def is_gated(self) -> bool:
-        return self.feed_forward_proj.startswith("gated-")
+        return self.feed_forward_proj.startswith("gated-") if self.is_gated_act is None else self.is_gated_act
 
     @property
     def activation(self) -> str:
-        name = self.feed_forward_proj.removeprefix("gated-")
-        return "gelu_new" if self.is_gated and name == "gelu" else name
+        if self.dense_act_fn is not None:
+            return self.dense_act_fn
+        return "gelu_new" if self.feed_forward_proj == "gated-gelu" else self.feed_forward_proj.removeprefix("gated-")
 
     @property
     def tied(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ...config import Config
 from ...errors import ConfigError, UnsupportedError, ZooError, nearest
@@ -15,6 +16,11 @@ C = TypeVar("C", bound="VisionEncoderDecoderConfig")
 
 @dataclass(frozen=True, kw_only=True)
 class TrOCRConfig(Config):
+    aliases: ClassVar[Mapping[str, str]] = {
+        "hidden_size": "d_model",
+        "num_attention_heads": "decoder_attention_heads",
+        "num_hidden_layers": "decoder_layers",
+    }
     model_type: str = "trocr"
     vocab_size: int = 50265
     d_model: int = 1024

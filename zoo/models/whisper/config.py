@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...config import Config
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhisperConfig(Config):
+    aliases: ClassVar[Mapping[str, str]] = {
+        "num_key_value_heads": "encoder_attention_heads",
+        "hidden_size": "d_model",
+        "num_attention_heads": "encoder_attention_heads",
+        "num_hidden_layers": "encoder_layers",
+    }
     model_type: str = "whisper"
     vocab_size: int = 51865
     num_mel_bins: int = 80
