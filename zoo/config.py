@@ -51,6 +51,11 @@ class Config:
         """True if the output projection shares the word embeddings."""
         return self.tie_word_embeddings
 
+    @property
+    def ropes(self) -> tuple[Any, ...]:
+        """The kinds of rotary positions (`zoo.rope.Rope`) that its layers have."""
+        return ()
+
     def part(self, kind: type[C]) -> C | None:
         """The config, or that of one of its parts, which is of a class; None if none is."""
         found = (getattr(self, name) for name, cls in self.part_classes.items() if issubclass(cls, kind))

@@ -70,7 +70,6 @@ class Pretrained(Trainable):
     keep_16bit: ClassVar[bool] = False  # True: on NumPy 16-bit matrices are widened only in use
     parts: ClassVar[tuple[str, ...]] = ()  # attributes: the models that read `forward`'s records, in their order
     record: ClassVar[type | None] = None  # what `forward` takes, where it takes one
-    depends_on_length = False  # True if a text's length, padding included, changes its outputs
 
     config: Any
     base_model: Any = _Itself()  # the model without its head
@@ -87,6 +86,11 @@ class Pretrained(Trainable):
     def architecture(self) -> str:
         """The name of its class in config.json and in transformers: "BertForMaskedLM"."""
         return architecture_of(type(self), self.config.model_type)
+
+    @property
+    def depends_on_length(self) -> bool:
+        """True if a text's length, padding included, changes its outputs: by the frequencies of its positions."""
+        return any(rope.depends_on_length for rope in self.config.ropes)
 
     @property
     def like(self) -> Array:

@@ -75,7 +75,7 @@ class Rope:
         """The angles in radians that one token adds, size / 2 of them, for a text of `length` tokens.
 
         They depend on the length with dynamic scaling and longrope, beyond `context`: they change as a text grows.
-        Keys in a cache stay as they were rotated, as in transformers (which for longrope computes them anew once).
+        Keys in a cache stay as they were rotated, as in transformers (which for Phi-3 computes them anew once).
         """
         if self.kind == "longrope":
             length = self.context + (length > self.context)

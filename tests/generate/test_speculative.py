@@ -41,7 +41,7 @@ class Counted:
     def __init__(self, model: Any):
         self.model, self.config, self.calls, self.widest = model, model.config, 0, 0
         self.depends_on_length = getattr(model, "depends_on_length", False)
-        self.recomputes_at = getattr(model, "recomputes_at", None)
+        self.changes_at, self.recomputes = getattr(model, "changes_at", None), getattr(model, "recomputes", False)
 
     @property
     def max_positions(self) -> int:
@@ -135,7 +135,7 @@ def test_learned_positions_and_windows(family, guess, rng):
 
 
 def test_positions_that_change_at_a_length(rng):
-    """longrope computes all keys anew at 32 tokens: no guess reaches over that; dynamic positions are refused."""
+    """longrope has other frequencies beyond 32 tokens: no guess reaches over that; dynamic positions are refused."""
     factors = {"short_factor": [1.0] * 4, "long_factor": [3.0] * 4}
     scaling = {"rope_type": "longrope", **factors, "factor": 4.0, "original_max_position_embeddings": 32}
     model, prompt = llama(rope_parameters={**scaling, "rope_theta": 1e4}), rng.integers(0, V, 6)

@@ -178,9 +178,13 @@ def test_inputs_embeds_and_position_ids(tmp_path, rng):
     ours = load_model(tmp_path)
     embeds = rng.standard_normal((2, 9, 48), np.float32)
     at = np.cumsum(rng.integers(1, 4, (2, 9)), 1)
-    with torch.no_grad():
-        wanted = model(inputs_embeds=torch.from_numpy(embeds), position_ids=torch.from_numpy(at))[0].numpy()
-    close(ours(inputs_embeds=embeds, position_ids=at).last_hidden_state, wanted)
+    given = {"inputs_embeds": embeds, "position_ids": at}
+    for more in ({}, {"attention_mask": np.ones((2, 9), np.int64)}):  # with a mask a gap begins no other text
+        given |= more
+        tensors = {name: torch.from_numpy(array) for name, array in given.items()}
+        with torch.no_grad():
+            wanted = model(**tensors, use_cache=False)[0].numpy()
+        close(ours(**given).last_hidden_state, wanted)
 
 
 def test_long_context(tmp_path, rng):

@@ -86,7 +86,7 @@ def first_logits(
 
 def following_logits(model: Decoder, rows: list[np.ndarray], tokens: Array | None, cache: KVCache) -> Array:
     """The logits (B, V) after each row's last token; rows: all tokens of each; tokens (B, 1): the last, if at hand."""
-    if cache.length == getattr(model, "recomputes_at", None):  # a longer text has other positions: all keys change
+    if getattr(model, "recomputes", False) and cache.length == getattr(model, "changes_at", None):
         cache.advance(-cache.counts)
         return model.next_logits(*padded(rows), cache)
     return model.next_logits(np.array([row[-1:] for row in rows]) if tokens is None else tokens, None, cache)

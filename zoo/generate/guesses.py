@@ -51,7 +51,7 @@ def guesser_of(model: Decoder, rows: Rows) -> Guesser | None:
     config = rows.config
     if config.prompt_lookup_num_tokens is None and config.assistant_model is None:
         return None
-    if getattr(model, "depends_on_length", False) and getattr(model, "recomputes_at", None) is None:
+    if getattr(model, "depends_on_length", False) and getattr(model, "changes_at", None) is None:
         raise UnsupportedError(
             "rope_type 'dynamic', whose positions change with a text's length, cannot compute guessed tokens together: "
             "leave prompt_lookup_num_tokens and assistant_model out"

@@ -66,7 +66,7 @@ def _logits(model: Decoder, rows: Rows, active: list[int], cache: KVCache, guess
     Only the last token stays in the cache.
     """
     most = cache.capacity - cache.length - 1
-    edge = getattr(model, "recomputes_at", None)
+    edge = getattr(model, "changes_at", None)
     if edge is not None and cache.length <= edge:
         most = min(most, edge - cache.length - 1)
     guesses = guesser(active, [min(most, rows.limits[i] - rows[i].new - 1) for i in active])

@@ -5,6 +5,7 @@ Shapes: B rows, T tokens, S tokens to attend to (those of a cache too), M states
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -26,6 +27,14 @@ class Context(NamedTuple):
     start: Array | None = None  # (B,): causal, row b begins after start[b] tokens; None: not causal
     encoder_states: Array | None = None  # (C, M, D): B / C rows that follow one another share those of one
     encoder_mask: Array | None = None  # (C, M)
+    texts: Array | None = None  # (B, T): the number of each token's text, which sees no other; None: a row is one text
+
+    def other_texts_bias(self, x: Array) -> Array | None:
+        """The bias (B, 1, T, T) of attention that hides the tokens of a row's other texts, in the dtype of x."""
+        if self.texts is None:
+            return None
+        zero = ops.zeros((1,), x)
+        return ops.where((self.texts[:, :, None] == self.texts[:, None, :])[:, None], zero, zero - math.inf)
 
 
 class TextInputs(NamedTuple):
@@ -95,6 +104,7 @@ class TextModel(Pretrained):
     embeds: ClassVar[str | None] = None  # the field of the output that is a text's vector; None: its tokens are pooled
     pads_texts: ClassVar[bool] = False  # True if a text's vector is that of a text padded to all positions
     is_causal = False  # True if a token attends only to itself and those before it
+    separates_texts: ClassVar[bool] = False  # True if position_ids that do not count on begin another text
     options: ClassVar[tuple[str, ...]] = ()  # "cache" and "logits_to_keep", where the class takes them
 
     def __call__(
@@ -113,11 +123,12 @@ class TextModel(Pretrained):
     ) -> Any:
         """The output of `forward` for input_ids, attention_mask, token_type_ids and position_ids (B, T).
 
-        inputs_embeds (B, T, D): instead of input_ids.  cache: the tokens before these, from `new_cache`; with it
-        attention_mask is (B, length + T).  encoder_hidden_states (C, M, D), encoder_attention_mask (C, M): for cross-
-        attention, needed once for each cache; B / C rows share one.  logits_to_keep: the number of last tokens whose
-        logits are returned, 0 for all.  InputError: an argument that this class does not take, or whose shape or values
-        do not fit.
+        Where a decoder's position_ids begin anew, without a mask or cache, a row has several texts that do not see
+        each other.  inputs_embeds (B, T, D): instead of input_ids.  cache: the tokens before these, from `new_cache`;
+        with it attention_mask is (B, length + T).  encoder_hidden_states (C, M, D), encoder_attention_mask (C, M): for
+        cross-attention, needed once for each cache; B / C rows share one.  logits_to_keep: the number of last tokens
+        whose logits are returned, 0 for all.  InputError: an argument that this class does not take, or whose shape or
+        values do not fit.
         """
         t = self.tokens(
             input_ids,
@@ -242,6 +253,10 @@ class TextModel(Pretrained):
         if logits_to_keep and "logits_to_keep" not in self.options:
             self.refuse("logits_to_keep", self._taken())
         context = Context(mask, start, states, states_mask)
+        if position_ids is not None and cache is None and attention_mask is None and self.separates_texts:
+            context = context._replace(texts=self._texts(position_ids, B))
+        if position_ids is not None and self.depends_on_length:
+            length = int(ops.to_numpy(position_ids).max()) + 1  # as in transformers
         return TextInputs(ids, embeds, token_type_ids, position_ids, context, cache, length, logits_to_keep)
 
     def _taken(self) -> list[str]:
@@ -262,6 +277,17 @@ class TextModel(Pretrained):
         if tuple(ids.shape) not in (shape, (1, shape[1])):
             raise InputError(f"{name} has shape {tuple(ids.shape)}, expected {shape}")
         return ids
+
+    def _texts(self, position_ids: Array, rows: int) -> Array | None:
+        """The number of each token's text (rows, T), where positions that do not count on begin another text, as in
+        transformers; None if each row is one text.
+        """
+        begins = np.diff(ops.to_numpy(position_ids), axis=1) != 1
+        if not begins.any():
+            return None
+        numbers = np.pad(begins.cumsum(1), ((0, 0), (1, 0)))
+        T = numbers.shape[1]
+        return ops.as_ids(np.broadcast_to(numbers, (rows, T)), self.like, "position_ids", T)
 
     def _encoder_states(self, states: Array | None, mask: Array | None, rows: int) -> tuple[Array, Array | None]:
         if states is None:

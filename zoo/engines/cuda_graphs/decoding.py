@@ -85,7 +85,7 @@ class GraphDecoder:
         self._model, self._runner = model, runner
         self._slots: list[_Slot] = []
         self.config, self.depends_on_length = model.config, model.depends_on_length
-        self.recomputes_at = getattr(model, "recomputes_at", None)
+        self.changes_at, self.recomputes = getattr(model, "changes_at", None), getattr(model, "recomputes", False)
 
     @property
     def max_positions(self) -> int:

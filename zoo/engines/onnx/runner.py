@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import CheckpointError, InputError, UnsupportedError, ZooError
 from ...files.inside import checkpoint_file
-from ...inputs import TextModel
+from ...inputs import TextInputs, TextModel
 from ...inputs.causal import CausalLM
 from ...nn import Module, leaves
 from ...pretrained import Pretrained
@@ -72,6 +72,9 @@ class OnnxRunner(Runner):
         for cache in (record.cache for record in records if getattr(record, "cache", None) is not None):
             room(cache, cache.capacity)  # no graph returns the logits of all tokens and takes a cache
             return fn(*records)
+        if any(map(depends_on_positions, records)):
+            return fn(*records)
+        records = tuple(map(with_all_rows, records))
         key = fn, tuple(map(record_signature, records))
         graph = next((one for one in self._graphs.get(key, ()) if one.signature.fits(*records)), None)
         if graph is None:
@@ -165,7 +168,12 @@ class ExportedRunner(OnnxRunner):
         return ExportedRunner, (self._model, self._device, self._files[0])
 
     def run(self, fn: Callable[..., R], *records: Any) -> R:
-        graph = self.graph(method_of(fn))
+        if any(map(depends_on_positions, records)):
+            raise InputError(
+                f"{self._files[0].parent} was exported for rows of one text each, and position_ids begin anew or "
+                "change the frequencies of rotary positions: pass the texts as rows, with attention_mask"
+            )
+        graph, records = self.graph(method_of(fn)), tuple(map(with_all_rows, records))
         try:
             feed = graph.signature.feed(*records)
             if (broken := graph.signature.broken(feed)) is not None:
@@ -245,6 +253,24 @@ def _release(model: Pretrained) -> None:
         if isinstance(leaf, QuantTensor):
             for array in (array for part in leaf.parts for array in part.arrays):
                 release(array)
+
+
+def depends_on_positions(record: Any) -> bool:
+    """True for tokens whose positions decide more than a graph can know: which text of its row each token is of, or
+    the frequencies of rotary positions.
+    """
+    if not isinstance(record, TextInputs) or record.position_ids is None:
+        return False
+    return record.context.texts is not None or record.length != record.shape[1]
+
+
+def with_all_rows(record: Any) -> Any:
+    """Tokens whose types and positions have a row for each text, as graphs take them, and not one for all."""
+    if not isinstance(record, TextInputs):
+        return record
+    names = ("token_type_ids", "position_ids")
+    given: dict[str, Any] = {name: x for name in names if (x := getattr(record, name)) is not None}
+    return record._replace(**{name: np.broadcast_to(x, record.shape) for name, x in given.items()})
 
 
 def record_signature(record: Any) -> str:

@@ -55,6 +55,10 @@ class Gemma3TextConfig(WindowedLayersConfig):
         found = super().window(layer)
         return found if found is None or not self.use_bidirectional_attention else (found + 1) // 2
 
+    @property
+    def ropes(self) -> tuple[Rope, ...]:
+        return self.rope(), self.local_rope()
+
     def rope(self) -> Rope:
         given = {**self._parameters(FULL), **(self.rope_scaling or {})}
         return rope_of({"rope_theta": self.rope_theta, **given}, self.head_size, self.max_position_embeddings)

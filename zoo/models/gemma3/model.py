@@ -95,14 +95,9 @@ class Gemma3TextModel(Gemma3Pretrained, llama.LlamaModel):
         if at is None:
             at = ops.arange(x.shape[1], self.like)[None]
             at = at if start is None else start[:, None] + at
-        c = RopeContext(
-            *(
-                llama.RopeContext(
-                    t.context.mask, start, ops.rotary(at, rope.frequencies(t.length), rope.scale, self.like)
-                )
-                for rope in self.ropes
-            )
-        )
+        bias = t.context.other_texts_bias(x)
+        turns = (ops.rotary(at, rope.frequencies(t.length), rope.scale, self.like) for rope in self.ropes)
+        c = RopeContext(*(llama.RopeContext(t.context.mask, start, cos_sin, bias) for cos_sin in turns))
         for layer, cache in t.with_cache(self.layers):
             x = layer(x, c, cache)
         return self.norm(x)

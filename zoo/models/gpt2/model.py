@@ -63,12 +63,13 @@ class Layer(Module):
         self.up = Linear(w / "mlp.c_fc", D, F, act=cfg.activation_function)
         self.down = Linear(w / "mlp.c_proj", F, D, dropout=cfg.resid_pdrop)
 
-    def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
-        """x (B, T, D) -> (B, T, D)."""
+    def __call__(self, x: Array, c: Context, cache: LayerCache | None, bias: Array | None) -> Array:
+        """x (B, T, D), bias (B, 1, T, T) -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(self.attention_norm(x)), self.heads)
         if cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
-        a = ops.attention(q, k, v, mask=c.mask, start=c.start, scale=self.scale, dropout=self.dropout.rate)
+        rate = self.dropout.rate
+        a = ops.attention(q, k, v, start=c.start, mask=c.mask, bias=bias, scale=self.scale, dropout=rate)
         y, x = self.mlp_norm.add(self.out(a.reshape(x.shape)), x)
         return self.down(self.up(y), residual=x)
 
@@ -76,7 +77,7 @@ class Layer(Module):
 class GPT2Pretrained(TextModel):
     config_class = GPT2Config
     name_map = NAME_MAP
-    keep_16bit = is_causal = True
+    keep_16bit = is_causal = separates_texts = True
     inputs = INPUTS
 
     @property
@@ -99,8 +100,9 @@ class GPT2Model(GPT2Pretrained):
     def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token.  Positions count from a row's beginning, padding included."""
         x = self.embeddings(t)
+        bias = t.context.other_texts_bias(x)
         for layer, cache in t.with_cache(self.layers):
-            x = layer(x, t.context, cache)
+            x = layer(x, t.context, cache, bias)
         return self.norm(x)
 
     def forward(self, t: TextInputs) -> GPT2ModelOutput:

@@ -57,7 +57,7 @@ class Attention(Module):
         q, k, v = rotate_part(y[..., :K], c.cos_sin), rotate_part(y[..., K : 2 * K], c.cos_sin), y[..., 2 * K :]
         if cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
-        a = ops.attention(q, k, v, mask=c.mask, start=c.start, dropout=self.dropout.rate)
+        a = ops.attention(q, k, v, **c.visible, dropout=self.dropout.rate)
         return self.out(a.reshape(B, T, -1), residual)
 
 

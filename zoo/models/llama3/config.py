@@ -108,14 +108,19 @@ class LlamaConfig(Config):
             raise ConfigError(f"partial_rotary_factor = {found!r} is out of range, expected a number in 0 ... 1")
         return float(found)
 
+    @property
+    def ropes(self) -> tuple[Rope, ...]:
+        return (self.rope(),)
+
     def rope(self) -> Rope:
         """The rotary positions of queries and keys."""
         given = [d for d in (self.rope_scaling, self.rope_parameters) if d]
         if len(given) == 2 and given[0] != given[1]:
             raise ConfigError(f"rope_scaling = {given[0]} and rope_parameters = {given[1]} disagree: give one of them")
         parameters = {"rope_theta": self.rope_theta, **(given[0] if given else {})}
-        if "original_max_position_embeddings" in self.extra:
-            parameters["original_max_position_embeddings"] = self.extra["original_max_position_embeddings"]
+        original = "original_max_position_embeddings"
+        if (own := getattr(self, original, self.extra.get(original))) is not None:
+            parameters[original] = own
         return rope_of(parameters, int(self.head_size * self.partial_rotary_factor), self.max_position_embeddings)
 
 

@@ -47,6 +47,12 @@ class RopeContext(NamedTuple):
     mask: Array | None  # (B, S)
     start: Array | None  # (B,): row b begins after start[b] tokens; None: not causal
     cos_sin: tuple[Array, Array]  # two of (B or 1, T, K / 2): how the tokens' positions rotate queries and keys
+    bias: Array | None = None  # (B, 1, T, T): hides a row's other texts
+
+    @property
+    def visible(self) -> dict[str, Any]:
+        """The arguments of `ops.attention` that say which keys a query may see."""
+        return {"start": self.start, "mask": self.mask, "bias": self.bias}
 
 
 class Embeddings(Module):
@@ -86,7 +92,7 @@ class Attention(Module):
             q, k = ops.rope(q, *c.cos_sin), ops.rope(k, *c.cos_sin)
         elif cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
-        a = ops.attention(q, k, v, mask=c.mask, start=c.start, window=self.window, dropout=self.dropout.rate)
+        a = ops.attention(q, k, v, **c.visible, window=self.window, dropout=self.dropout.rate)
         return self.out(a.reshape(*x.shape[:2], -1))
 
 
@@ -121,16 +127,12 @@ class Layer(Module):
 class LlamaPretrained(TextModel):
     config_class = LlamaConfig
     name_map = NAME_MAP
-    keep_16bit = is_causal = True
+    keep_16bit = is_causal = separates_texts = True
     inputs = INPUTS
 
     @property
-    def depends_on_length(self) -> bool:
-        return self.config.rope().depends_on_length
-
-    @property
-    def recomputes_at(self) -> int | None:
-        """The length of a cache after which all tokens are computed anew, since the frequencies change there."""
+    def changes_at(self) -> int | None:
+        """The length of a text beyond which its frequencies are others; None if they never change, or at any length."""
         rope = self.config.rope()
         return rope.context if rope.kind == "longrope" else None
 
@@ -163,7 +165,7 @@ class LlamaModel(LlamaPretrained):
         x, start = self.embeddings(t), t.start
         at = start[:, None] + ops.arange(x.shape[1], self.like) if t.position_ids is None else t.position_ids
         cos_sin = ops.rotary(at, self.rope.frequencies(t.length), self.rope.scale, self.like)
-        c = RopeContext(t.context.mask, start, cos_sin)
+        c = RopeContext(t.context.mask, start, cos_sin, t.context.other_texts_bias(x))
         for layer, cache in t.with_cache(self.layers):
             x = layer(x, c, cache)
         return self.norm(x)
@@ -186,6 +188,7 @@ class LlamaForCausalLM(CausalLM, LlamaHead):
     """The decoder: logits of the next token."""
 
     tied = TIED
+    recomputes = False  # True if all keys in a cache are computed anew at the length `changes_at`, as for Phi-3
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         super().__init__(w, cfg)

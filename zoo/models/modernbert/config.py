@@ -69,6 +69,10 @@ class ModernBertConfig(Config):
             return layer % self.global_attn_every_n_layers != 0
         return self.layer_types[layer] == SLIDING
 
+    @property
+    def ropes(self) -> tuple[Rope, ...]:
+        return self.rope(local=False), self.rope(local=True)
+
     def rope(self, local: bool) -> Rope:
         """The rotary positions of the local layers, or of the others."""
         kind, theta = (SLIDING, self.local_rope_theta) if local else (FULL, self.global_rope_theta)

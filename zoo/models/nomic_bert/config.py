@@ -29,6 +29,10 @@ class RotaryBertConfig(BertConfig):
     def head_size(self) -> int:
         return self.hidden_size // self.num_attention_heads
 
+    @property
+    def ropes(self) -> tuple[Rope, ...]:
+        return (self.rope(),)
+
     def rope(self) -> Rope:
         """The rotary positions of queries and keys."""
         given = self.rope_scaling or self.rope_parameters or {}  # as in transformers

@@ -106,10 +106,6 @@ class NomicBertModel(BertModel):
         pooler = "pooler" in w if pooler is None else pooler
         self.pooler = Linear(w / "pooler.dense", D, D, act="tanh") if pooler else None
 
-    @property
-    def depends_on_length(self) -> bool:
-        return self.rope.depends_on_length
-
     def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token."""
         x = self.embeddings(t)

@@ -16,6 +16,7 @@ class Phi3Config(WindowedConfig):
     hidden_size: int = 3072
     intermediate_size: int = 8192
     max_position_embeddings: int = 4096
+    original_max_position_embeddings: int = 4096  # counts, and not that of rope_scaling
     rms_norm_eps: float = 1e-5
     resid_pdrop: float = 0.0
     pad_token_id: int | None = 32000

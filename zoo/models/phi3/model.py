@@ -31,7 +31,7 @@ class Attention(Module):
         q, k = rotate_part(q, c.cos_sin), rotate_part(k, c.cos_sin)
         if cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
-        a = ops.attention(q, k, v, mask=c.mask, start=c.start, window=self.window, dropout=self.dropout.rate)
+        a = ops.attention(q, k, v, **c.visible, window=self.window, dropout=self.dropout.rate)
         return self.out(a.reshape(*x.shape[:2], -1))
 
 
@@ -69,7 +69,8 @@ class Phi3Head(llama.LlamaHead):
     base_class = Phi3Model
 
 
-class Phi3ForCausalLM(Phi3Head, llama.LlamaForCausalLM): ...
+class Phi3ForCausalLM(Phi3Head, llama.LlamaForCausalLM):
+    recomputes = True
 
 
 class Phi3ForSequenceClassification(Phi3Head, llama.LlamaForSequenceClassification): ...
