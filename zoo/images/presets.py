@@ -56,12 +56,14 @@ PRESETS = {
         },
         square=False,
     ),
-    "Siglip": Preset({**_VIT, "resample": BICUBIC}, square=False),
+    "Siglip": Preset({**_VIT, "size": {"height": 224, "width": 224}, "resample": BICUBIC}, square=False),
     # Whose `size` is the number of patches that an image is cut into.
     "Siglip2": Preset(
         {**_VIT, "size": None, "patch_size": 16, "max_num_patches": 256}, square=False, crops=False, pads=False
     ),
-    "Segformer": Preset({**_VIT, "size": 512, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}),
+    "Segformer": Preset(
+        {**_VIT, "size": 512, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}, crops=False, pads=False
+    ),
     "RTDetr": Preset(
         {
             **_COMMON,

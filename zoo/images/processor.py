@@ -252,7 +252,7 @@ def _preset(raw: dict[str, Any], default: str | None) -> str:
 def _refuse_unknown(raw: dict[str, Any], name: str, preset: Preset) -> None:
     """An unknown key that is switched on might change the result: better refused than left out."""
     known = {*_STEPS, *_VALUES, *_IRRELEVANT, *preset.defaults, "default_to_square"}
-    if not preset.square:
+    if preset.mask:  # of DETR alone
         known |= {"max_size", "pad_and_return_pixel_mask"}
     if raw.get("default_to_square", preset.square) is not preset.square:
         raise UnsupportedError(f"default_to_square = {raw['default_to_square']!r} for {name}ImageProcessor")

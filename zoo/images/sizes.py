@@ -16,7 +16,7 @@ MOST_PATCHES = 1 << 12  # of an image whose number of patches is free: attention
 def read_size(size: Any, max_size: Any, square: bool) -> dict[str, int]:
     """`size` in the form of an object, its keys those of one of `RULES`.
 
-    A number is a square, or (`square` false: DETR, CLIP) a shortest edge, whose longest is `max_size` if there is one.
+    A number is a square, or (`square` false: DETR, CLIP) a shortest edge, whose longest is `max_size` (DETR) if given.
     As in transformers, `max_size` says nothing where `size` is an object.
     """
     if isinstance(size, int) and not square:
