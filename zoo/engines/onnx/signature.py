@@ -114,7 +114,11 @@ class Signature:
         return None
 
     def _arrays(self, records: Sequence[Any]) -> dict[str, np.ndarray]:
-        found, lengths = {}, {}
+        found: dict[str, np.ndarray] = {}
+        lengths: dict[Any, int] = {}
+        for record in records:
+            if hasattr(record, "grid"):  # images have N patches
+                lengths["N"] = math.prod(record.grid)
         for one in self.inputs:
             record = records[one.record]
             if all(field.path != one.path for field in record.fields):
