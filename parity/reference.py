@@ -19,6 +19,7 @@ from zoo.optional import pip_install
 from zoo.registry import FAMILIES
 
 from .specs import spec_class
+from .specs.common import Loaded
 from .taps import numbered
 
 NOT_COMPARED = ("loss", "hidden_states", "attentions", "past_key_values", "cross_attentions")
@@ -98,8 +99,7 @@ class Reference:
         if cls is None:
             raise BadReferenceError(f"transformers {transformers.__version__} has no {architecture}")
         try:
-            load = spec_class(self.config["model_type"]).load_reference
-            self.model, info = load(cls, folder, self.config, self.dtype)
+            self.model, info = self.load(cls)
         except Exception as e:
             raise BadReferenceError(
                 f"transformers cannot load {folder} as {architecture}: {type(e).__name__}: {e}"
@@ -108,12 +108,16 @@ class Reference:
         self.size = self.model.num_parameters()
         # Whatever the file lacks is drawn at random, and only logged.  Nothing can agree with that, so it is refused,
         # but for the pooler of a bare model, whose stage is left out.
-        missing, self.strays = set(info["missing_keys"]), set(info["unexpected_keys"])
-        self.has_pooler = not any("pooler." in name for name in missing)
-        missing = {name for name in missing if "pooler." not in name and not name.endswith("num_batches_tracked")}
+        self.missing, self.strays = set(info["missing_keys"]), set(info["unexpected_keys"])
+        self.has_pooler = not any("pooler." in name for name in self.missing)
+        missing = {n for n in self.missing if "pooler." not in n and not n.endswith("num_batches_tracked")}
         if missing or info["mismatched_keys"]:
             names = ", ".join(map(str, (sorted(missing) or sorted(info["mismatched_keys"]))[:5]))
             raise BadReferenceError(f"transformers finds no {names} in {folder}, and would compute with random numbers")
+
+    def load(self, cls: Any) -> Loaded:
+        """The model of a class with the folder's weights, and what transformers says of their names."""
+        return spec_class(self.config["model_type"]).load_reference(cls, self.folder, self.config, self.dtype)
 
     def ids(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> list[list[int]]:
         """The ids of each text, or pair of texts, cut to max_length tokens and not padded."""
@@ -194,12 +198,17 @@ class Reference:
             else:
                 hooks.append(module.register_forward_hook(keep(name)))
         try:
-            with torch.no_grad(), threads_for(self.size), self._sure_convolutions():
-                options = self.arguments(arrays) | dict.fromkeys(switches, True)
-                output = self.model(**options, **({"use_cache": False} if self.config.get("is_decoder") else {}))
+            fields = self.outputs(arrays, switches)
         finally:
             for hook in hooks:
                 hook.remove()
+        return found | fields
+
+    def outputs(self, arrays: Mapping[str, np.ndarray], switches: Sequence[str] = ()) -> dict[str, np.ndarray]:
+        """The fields of the output, by name and in order; images are (B, Y, X, C) here."""
+        with self.torch.no_grad(), threads_for(self.size), self._sure_convolutions():
+            options = self.arguments(arrays) | dict.fromkeys(switches, True)
+            output = self.model(**options, **({"use_cache": False} if self.config.get("is_decoder") else {}))
         fields = {name: output[name] for name in output if name not in NOT_COMPARED and output[name] is not None}
         fields = {name: value for name, value in fields.items() if not isinstance(value, Mapping)}  # of a part
         for name in spec_class(self.config["model_type"]).not_compared:
@@ -209,11 +218,11 @@ class Reference:
         if not self.has_pooler:
             fields.pop("pooler_output", None)
         if "pixel_values" not in arrays:
-            return found | numbered(fields, _numpy)
+            return numbered(fields, _numpy)
         if fields.get("pooler_output") is not None and fields["pooler_output"].ndim == 4:  # of a ResNet: 1 x 1 pixels
             fields["pooler_output"] = fields["pooler_output"].flatten(1)
         as_they_are = {name: _numpy(fields.pop(name)) for name in NO_IMAGES if name in fields}
-        return found | numbered(fields, lambda value: _numpy(_channels_last(value))) | as_they_are
+        return numbered(fields, lambda value: _numpy(_channels_last(value))) | as_they_are
 
     def _sure_convolutions(self) -> AbstractContextManager[None]:
         """Leave out oneDNN where it computes wrong numbers: bfloat16 of few channels on a CPU with AMX (torch 2.13)."""

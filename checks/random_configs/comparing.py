@@ -1,0 +1,118 @@
+"""Both sides on one checkpoint: reading, calling, and the verdict on their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parity.compare import FLOAT32, Pair, compare
+from parity.taps import outputs
+from zoo.errors import CheckpointError, ZooError
+from zoo.loading import load_model
+
+from .folder import NoPairError, Theirs
+from .inputs import Arguments, arguments
+from .plan import Plan
+
+TIMES = 3  # zoo's error to float64 may be as many times as large as transformers' own in float32
+
+EQUAL, REFUSED, DIFFERS, RAISES, NO_PAIR = "equal", "refused", "differs", "raises", "no pair"
+FAILURES = (DIFFERS, RAISES)
+
+
+class Verdict(NamedTuple):
+    """What came of a pair: one of the words above, and what was found."""
+
+    kind: str
+    said: str = ""
+
+
+class RefusedError(Exception):
+    """zoo does not take it, and says what."""
+
+
+def guarded(plan: Plan, do: Callable[[], Any]) -> Any:
+    """What zoo returns; RefusedError, with its words, where it names what it does not take."""
+    try:
+        return do()
+    except ZooError as e:
+        # Of a file that transformers wrote for a class that it has, or of an engine: that names nothing.
+        if isinstance(e, CheckpointError) or str(e).startswith("ONNX Runtime"):
+            raise
+        raise RefusedError(f"{type(e).__name__}: {e}") from e
+
+
+def compare_outputs(plan: Plan, folder: Path) -> Verdict:
+    """Call both with the same arguments."""
+    theirs = Theirs(folder, plan.read_as)
+    model = guarded(plan, lambda: read(plan, folder))
+    given = arguments(model, plan.rng(1))
+    wanted = finite(theirs.outputs(given.arrays, given.switches))
+    found = guarded(plan, lambda: call(model, given))
+    said = difference(found, wanted, given, lambda: Theirs(folder, plan.read_as, "float64"))
+    if said:
+        return Verdict(DIFFERS, f"{said}; {described(given)}")
+    return Verdict(EQUAL)
+
+
+def read(plan: Plan, folder: Path, **options: Any) -> Any:
+    """zoo's model of the folder."""
+    more = {} if plan.device == "numpy" else {"device": plan.device}
+    if plan.device.startswith("torch"):
+        more["dtype"] = "float32"
+    return load_model(folder, head=plan.row.head(plan.read_as), **more, **options)
+
+
+def call(model: Any, given: Arguments) -> dict[str, np.ndarray]:
+    return outputs(model, model(**given.arrays, **dict.fromkeys(given.switches, True)))
+
+
+def described(given: Arguments) -> str:
+    """The names and shapes of arguments."""
+    shapes = ", ".join(f"{name} {array.shape}" for name, array in given.arrays.items())
+    return f"{shapes} {' '.join(given.switches)}".strip()
+
+
+def finite(fields: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    for name, array in fields.items():
+        if not np.isfinite(array).all():
+            raise NoPairError(f"transformers computes NaN or infinity in {name}")
+    return dict(fields)
+
+
+def difference(
+    found: Mapping[str, np.ndarray],
+    wanted: Mapping[str, np.ndarray],
+    given: Arguments,
+    in_float64: Callable[[], Theirs],
+) -> str:
+    """The first output that is beyond the limits, and by how much; "" if none is."""
+    precise: dict[str, np.ndarray] | None = None
+    for name, ours in found.items():
+        theirs = wanted.get(name)
+        if theirs is None and name == "pooler_output":  # of a file's pooler, which a class of transformers may ignore
+            continue
+        if theirs is None:
+            return f"only zoo has {name}"
+        if not theirs.size and ours.shape == theirs.shape:
+            continue
+        if not given.pooled and not (theirs.ndim > 2 or name.endswith("_logits")):
+            continue
+        stage = compare(name, [Pair("", ours, theirs, given.mask)], FLOAT32)
+        if stage.holds:
+            continue
+        if stage.note:
+            return f"{name}: {stage.note}"
+        if precise is None:
+            precise = in_float64().outputs(given.arrays, given.switches)
+        both = [compare(name, [Pair("", x, precise[name], given.mask)], FLOAT32) for x in (ours, theirs)]
+        errors = [(one.relative_l2, one.max_abs / (one.scale or 1)) for one in both]
+        if any(a > max(limit, TIMES * b) for a, b, limit in zip(*errors, FLOAT32, strict=True)):
+            return (
+                f"{name} is off by a relative L2 of {stage.relative_l2:.2g}, {stage.max_abs:.2g} at most "
+                f"(to float64: zoo {errors[0][0]:.2g}, transformers {errors[1][0]:.2g})"
+            )
+    return ""

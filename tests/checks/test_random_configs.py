@@ -1,0 +1,141 @@
+"""Random configs beside transformers: a few pairs, the configs that have been wrong, and a fault that is found."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs torch, for the reference")
+pytest.importorskip("transformers", reason="needs transformers, the reference")
+
+from checks.random_configs import __main__ as command
+from checks.random_configs import comparing
+from checks.random_configs.checking import check, least, run
+from checks.random_configs.comparing import DIFFERS, EQUAL, FAILURES, NO_PAIR, REFUSED
+from checks.random_configs.fields import ABSENT, Change
+from checks.random_configs.plan import JOBS, Plan, draw, specs_of
+from parity.specs import SPECS
+from zoo.loading import load_model
+from zoo.registry import FAMILIES
+
+KINDS = ["sliding_attention", "full_attention", "full_attention", "sliding_attention"]
+NTK = {"type": "dynamic", "factor": 2.0}
+# What once was another number or a riddle: the random checkpoint, the changes of its config, and how it is read.
+MENDED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("Mistral-7B-v0.1", {"attention_bias": True, "mlp_bias": True}, {}),
+    ("Qwen2.5-0.5B", {"attention_bias": True, "mlp_bias": True}, {}),
+    ("Qwen3-0.6B", {"mlp_bias": True}, {}),
+    ("t5-small", {"dense_act_fn": "silu"}, {}),
+    ("t5-tagger", {"is_gated_act": False}, {}),
+    ("t5-bare", {"num_hidden_layers": 2}, {}),
+    ("mt5-encoder", {"head_dim": 6, "num_attention_heads": 3}, {}),
+    ("smollm3-windows", {"layer_types": KINDS, "use_sliding_window": False, "sliding_window": 3}, {}),
+    ("distilbert-base-uncased", {"num_hidden_layers": 1, "n_heads": 3, "num_attention_heads": 6}, {}),
+    ("gpt2-bare", {"num_attention_heads": 8, "n_layer": ABSENT, "num_hidden_layers": 1}, {}),
+    ("bart-base", {"num_hidden_layers": 1}, {}),
+    ("bart-large-mnli", {"id2label": ABSENT, "label2id": ABSENT}, {}),
+    ("whisper-base", {"num_key_value_heads": 4}, {}),
+    ("gte-multilingual-base", {"rope_scaling": NTK, "rope_parameters": {"rope_type": "default"}}, {}),
+    ("marian-bare", {}, {"half": True}),
+    ("dinov2-imagenet1k", {}, {"job": "save"}),
+    ("siglip-classifier", {"vision_config": {"vision_use_head": True}}, {"job": "save"}),
+    ("trocr-beit", {}, {"job": "save"}),
+    ("albert-base-v2", {"tie_word_embeddings": False}, {"job": "save"}),
+    ("bert-untied", {}, {"job": "save"}),
+    ("marian-decoder", {}, {"job": "save"}),
+    ("rtdetr_v2_bare", {}, {"job": "save"}),
+    ("resnet-18", {}, {"job": "save", "half": True}),
+]
+
+
+def plan_of(spec: str, fields: dict[str, Any], **more: Any) -> Plan:
+    """The pair of a random checkpoint and other fields, those of a part in an object."""
+    paths = {
+        (name, inner): x for name, value in fields.items() if name.endswith("_config") for inner, x in value.items()
+    }
+    paths |= {(name,): value for name, value in fields.items() if not name.endswith("_config")}
+    changes = tuple(Change(path, value) for path, value in paths.items())
+    return Plan(SPECS[spec].model_type, 0, 0, **{"job": "forward", "spec": spec, "changes": changes, **more})
+
+
+@pytest.mark.parametrize(("spec", "fields", "more"), MENDED, ids=lambda part: part if isinstance(part, str) else "")
+def test_what_has_been_wrong(spec, fields, more):
+    verdict = check(plan_of(spec, fields, **more))
+    assert verdict.kind == EQUAL, verdict.said
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields", "words"),
+    [
+        ("bert-base-NER", {"num_labels": 4}, "num_labels = 4, but id2label has 9 names"),
+        ("t5-tagger", {"is_decoder": True}, "is_decoder = True is not implemented"),
+    ],
+)
+def test_what_is_refused_by_name(spec, fields, words):
+    verdict = check(plan_of(spec, fields))
+    assert verdict.kind == REFUSED
+    assert words in verdict.said
+
+
+def test_a_few_pairs_of_every_kind():
+    """Of every second family one pair, and of each job and engine some."""
+    found = [run(family, 2, [i % 5])[0] for i, family in enumerate([*FAMILIES][::2])]
+    assert not [(one.plan, one.said) for one in found if one.kind in FAILURES]
+    assert sum(one.kind == EQUAL for one in found) >= 14
+    assert {one.job for one in found} == set(JOBS)
+    assert len({one.device for one in found}) == 3
+
+
+def test_every_family_has_checkpoints_to_begin_with():
+    assert not [family for family in FAMILIES if not specs_of(family)]
+
+
+def test_a_pair_follows_from_its_number():
+    plans = [draw("llama", 3, number) for number in range(40)]
+    assert plans == [draw("llama", 3, number) for number in range(40)]
+    assert len(set(map(str, plans))) > 35
+    assert plans != [draw("llama", 4, number) for number in range(40)]
+
+
+def test_a_fault_is_found_with_its_field_alone(monkeypatch):
+    """zoo is made to forget `hidden_act`; the other two changes are left out of what is printed."""
+
+    def forgetful(folder: Any, **options: Any) -> Any:
+        path = folder / "config.json"
+        text = path.read_text()
+        path.write_text(json.dumps({**json.loads(text), "hidden_act": "gelu"}))
+        model = load_model(folder, **options)
+        path.write_text(text)
+        return model
+
+    plan = plan_of("bert-base-uncased", {"num_labels": 2, "hidden_act": "relu", "use_cache": False})
+    assert check(plan).kind == EQUAL
+    monkeypatch.setattr(comparing, "load_model", forgetful)
+    verdict = check(plan)
+    assert verdict.kind == DIFFERS
+    smaller, verdict = least(plan, verdict)
+    assert [change.name for change in smaller.changes] == ["hidden_act"]
+    assert "is off by a relative L2 of" in verdict.said
+
+
+def test_what_transformers_does_not_make_is_no_pair():
+    assert check(plan_of("bert-base-uncased", {"hidden_size": 47})).kind == NO_PAIR
+
+
+def test_a_log_is_gone_on_with(tmp_path, capsys):
+    log = tmp_path / "pairs"
+    options = ["--family", "resnet", "--pairs", "3", "--log", str(log)]
+    assert command.main(options) == 0
+    lines = log.read_text().splitlines()
+    assert json.loads(lines[0]) == {"seed": 0}
+    assert len(lines) >= 4
+    assert command.main(options) == 0  # all are done
+    assert log.read_text().splitlines() == lines
+    assert "pairs of 1 families" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="is no log of seed 1"):
+        command.main([*options, "--seed", "1"])
+    with pytest.raises(SystemExit):
+        command.main(["--family", "brt"])
+    assert "did you mean 'bert'" in capsys.readouterr().err
