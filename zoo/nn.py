@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from . import ops
 from .errors import ConfigError
 from .ops.capture import current
@@ -18,7 +16,6 @@ from .weights import Weights
 from .weights.mapped import release
 
 T = TypeVar("T")
-SAMPLES, SAMPLE = 8, 16  # places of each array that `samples` reads, and numbers at each
 
 
 class Module:
@@ -285,24 +282,6 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         for name, child in items:
             if not str(name).startswith("_"):
                 yield from leaves(child, f"{path}.{name}" if path else str(name))
-
-
-def samples(node: Any) -> Iterator[bytes]:
-    """Yield the path, shape and type of every parameter, and some of its numbers: what tells two models apart."""
-    for path, leaf in leaves(node):
-        packed = isinstance(leaf, QuantTensor)
-        kinds = [part.kind.name for part in leaf.parts] if packed else []
-        yield f"{path} {tuple(leaf.shape)} {leaf.dtype} {kinds}\n".encode()
-        arrays: Any = [array for part in leaf.parts for array in part.arrays] if packed else [leaf]
-        for array in arrays:
-            if isinstance(array, np.ndarray) and not array.flags.c_contiguous and array.ndim > 1:
-                # A view of a file's blocks, which to flatten would copy: some of its rows.
-                rows = np.linspace(0, len(array) - 1, SAMPLES).astype(int).tolist() if array.size else ()
-                yield from (array[row].ravel()[:SAMPLE].tobytes() for row in rows)
-                continue
-            flat, size = array.reshape(-1), math.prod(array.shape)
-            for at in np.linspace(0, max(0, size - SAMPLE), SAMPLES).astype(int).tolist() if size else ():
-                yield np.ascontiguousarray(ops.to_numpy(flat[at : at + SAMPLE])).tobytes()
 
 
 def an_array(node: Any) -> Array:

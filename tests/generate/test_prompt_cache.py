@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,9 @@ from chat_checkpoint import write_chat_checkpoint
 import zoo
 from zoo.apps.cli.chat import Continued, _command
 from zoo.errors import CheckpointError, InputError, NotFoundError, ZooError
+from zoo.nn import leaves
+from zoo.quant import QuantTensor
+from zoo.typing import RawTensor
 from zoo.weights.safetensors import SafetensorsFile, write_safetensors
 
 TEXT = "Once upon a time there was a girl named Lily. She had a red ball."
@@ -95,11 +102,6 @@ def test_files_of_other_models(llm, saved, tmp_path):
     chatty: Any = zoo.load(write_chat_checkpoint(tmp_path / "chatty"), task="generate")
     with pytest.raises(CheckpointError, match="another model"):
         chatty.prompt_cache(saved)
-    shifted: Any = zoo.load("stories260k")
-    shifted.model.base_model.norm.weight = shifted.model.base_model.norm.weight + np.float32(1e-3)
-    with pytest.raises(CheckpointError, match="other weights"):
-        shifted.prompt_cache(saved)
-
     bad, data = tmp_path / "bad.safetensors", saved.read_bytes()
     file = SafetensorsFile(saved)
     tensors = {name: file.read(name) for name in file.names()}
@@ -124,6 +126,90 @@ def test_files_of_other_models(llm, saved, tmp_path):
     with pytest.raises(NotFoundError):
         cache.load_cache(tmp_path / "none")
     assert (cache.ids, cache.length) == before
+
+
+STORIES = Path(zoo.__file__).parent / "data" / "stories260k"
+
+
+def stories_with(folder: Path, change: Callable[[dict[str, np.ndarray]], object]) -> Path:
+    """A copy of the checkpoint whose tensors a function has changed."""
+    shutil.copytree(STORIES, folder)
+    source = SafetensorsFile(STORIES / "model.safetensors")
+    tensors = {name: np.array(source.read(name).array) for name in source.names()}
+    change(tensors)
+    types = {name: source.dtype(name) for name in tensors}
+    write_safetensors(folder / "model.safetensors", {n: RawTensor(x, types[n]) for n, x in tensors.items()})
+    return folder
+
+
+@pytest.mark.parametrize("weights", [None, "int8", "int4"])
+def test_one_row_of_one_matrix_makes_another_model(weights, tmp_path):
+    def shift(tensors: dict[str, np.ndarray]) -> None:
+        tensors["model.layers.0.self_attn.v_proj.weight"][1:4] += 3
+
+    a, b = (zoo.load(str(name), weights=weights) for name in (STORIES, stories_with(tmp_path / "b", shift)))
+    assert streamed(a, TEXT) != streamed(b, TEXT)
+    cache = a.prompt_cache()
+    streamed(a, TEXT, cache)
+    cache.save_cache(tmp_path / "text.safetensors")
+    with pytest.raises(CheckpointError, match=r"other weights.*load that model, or compute the text again"):
+        b.prompt_cache(tmp_path / "text.safetensors")
+
+
+def test_the_smallest_change_of_any_array_makes_another_model(llm, saved):
+    for path, leaf in list(leaves(llm.model)):
+        parts = leaf.parts if isinstance(leaf, QuantTensor) else [None]
+        for i, part in enumerate(parts):
+            changed: Any = zoo.load("stories260k")
+            node, names = changed.model, path.split(".")
+            for name in names[:-1]:
+                node = node[int(name)] if name.isdigit() else getattr(node, name)
+            x = np.array(leaf if part is None else part.arrays[0])
+            x.reshape(-1)[x.size // 3] = np.nextafter(x.reshape(-1)[x.size // 3], np.float32(9))
+            if part is None:
+                setattr(node, names[-1], x)
+            else:
+                rows = [replace(one, arrays=(x,)) if j == i else one for j, one in enumerate(parts)]
+                setattr(node, names[-1], QuantTensor(rows))
+            with pytest.raises(CheckpointError, match="other weights"):
+                changed.prompt_cache(saved)
+
+
+def test_weights_in_another_file_are_the_same(saved, tmp_path):
+    """The file's own bytes do not count, only what it holds."""
+
+    def turn(tensors: dict[str, np.ndarray]) -> None:
+        for name in sorted(tensors, reverse=True):
+            tensors[name] = tensors.pop(name)
+
+    other: Any = zoo.load(stories_with(tmp_path / "b", turn))
+    assert (tmp_path / "b/model.safetensors").read_bytes() != (STORIES / "model.safetensors").read_bytes()
+    assert other.prompt_cache(saved).length > 10
+
+
+@pytest.mark.parametrize("alpha", [1, 8])
+def test_an_adapter_makes_another_model(alpha, saved, tmp_path):
+    """Also where only its scale differs."""
+
+    def with_scale(scale: float) -> Any:
+        folder = tmp_path / f"adapter {scale}"
+        folder.mkdir()
+        config = {"peft_type": "LORA", "r": 1, "lora_alpha": scale, "target_modules": ["q_proj"]}
+        (folder / "adapter_config.json").write_text(json.dumps(config))
+        name = "base_model.model.model.layers.0.self_attn.q_proj.lora_{}.weight"
+        pair = {"A": np.full((1, 64), 0.1, np.float32), "B": np.full((64, 1), 0.1, np.float32)}
+        tensors = {name.format(k): RawTensor(x, "F32") for k, x in pair.items()}
+        write_safetensors(folder / "adapter_model.safetensors", tensors)
+        return zoo.load("stories260k", adapter=folder)
+
+    one = with_scale(4)
+    with pytest.raises(CheckpointError, match="other weights"):
+        one.prompt_cache(saved)
+    cache = one.prompt_cache()
+    streamed(one, TEXT, cache)
+    cache.save_cache(tmp_path / "adapted.safetensors")
+    with pytest.raises(CheckpointError, match="other weights"):
+        with_scale(alpha).prompt_cache(tmp_path / "adapted.safetensors")
 
 
 def test_what_cannot_be_saved(llm, tmp_path):

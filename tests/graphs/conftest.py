@@ -20,3 +20,26 @@ def running(tmp_path):
         return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
     return start
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The folder of traced graphs in this test."""
+    monkeypatch.setenv("HF_ASSETS_CACHE", str(tmp_path / "assets"))
+    return tmp_path / "assets" / "zoo" / "onnx"
+
+
+@pytest.fixture
+def traces(monkeypatch):
+    """The methods that were traced."""
+    pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
+    from zoo.engines.onnx import runner
+
+    seen, original = [], runner.write_graph
+
+    def noted(traced, folder, method, takes):
+        seen.append(method.rpartition(".")[2])
+        return original(traced, folder, method, takes)
+
+    monkeypatch.setattr(runner, "write_graph", noted)
+    return seen

@@ -18,7 +18,7 @@ import pytest
 
 import zoo
 from parity.checkpoints import build
-from zoo.engines.onnx import cache, runner
+from zoo.engines.onnx import cache
 from zoo.engines.onnx.session import Session
 from zoo.errors import UnsupportedError, ZooError
 
@@ -26,26 +26,6 @@ pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
 
 IDS = np.arange(5, 17).reshape(2, 6)
-
-
-@pytest.fixture
-def kept(tmp_path, monkeypatch):
-    """The folder of traced graphs in this test."""
-    monkeypatch.setenv("HF_ASSETS_CACHE", str(tmp_path / "assets"))
-    return tmp_path / "assets" / "zoo" / "onnx"
-
-
-@pytest.fixture
-def traces(monkeypatch):
-    """The methods that were traced."""
-    seen, original = [], runner.write_graph
-
-    def noted(traced, folder, method, takes):
-        seen.append(method.rpartition(".")[2])
-        return original(traced, folder, method, takes)
-
-    monkeypatch.setattr(runner, "write_graph", noted)
-    return seen
 
 
 def given(folder: Path) -> np.ndarray:

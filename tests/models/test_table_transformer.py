@@ -234,11 +234,11 @@ def test_moving_a_model_moves_what_was_derived(tmp_path, rng):
 
 def test_a_weight_that_is_prepared_is_not_kept_folded_too(tmp_path):
     from zoo.nn import Conv2d, modules
-    from zoo.weights.mapped import place_of
+    from zoo.weights.mapped import region_of
 
     reference(tmp_path)
     convs: list[Any] = [one for one in modules(load_model(tmp_path)) if isinstance(one, Conv2d)]
     for conv in convs:
         if conv.norm:
-            assert place_of(conv.weight) is not None
+            assert region_of(conv.weight) is not None
             assert (conv._folded[0] is conv.weight) == (conv._prepared is not None)

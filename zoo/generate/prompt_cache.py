@@ -16,7 +16,8 @@ from .. import ops
 from ..cache import KVCache
 from ..errors import CheckpointError, InputError, ZooError
 from ..files.atomic_write import atomic_write
-from ..nn import samples
+from ..nn import leaves
+from ..weights.fingerprint import weights_digest
 from ..weights.safetensors import SafetensorsFile, write_tensors
 from .decoder import Decoder
 
@@ -101,7 +102,10 @@ class PromptCache:
                     "is the cache of another model, or of another dtype"
                 )
         if about.pop("model", None) != self.fingerprint:
-            raise CheckpointError(f"{path} is the cache of a model with other weights, or in another precision")
+            raise CheckpointError(
+                f"{path} is the cache of a model with other weights, or in another precision: load that model, or "
+                "compute the text again"
+            )
         tokens = file.read("tokens").array
         if (
             not 0 < count <= self._decoder.max_positions
@@ -125,14 +129,12 @@ class PromptCache:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the model's class and config, of some of its numbers, and of how an engine rounds them."""
+        """A hash of the model's class and config, of all its weights, and of how an engine rounds them."""
         if self._fingerprint is None:
             model = self._model
             config = json.dumps(model.config.to_dict(), sort_keys=True, default=str)
-            digest = hashlib.sha256(f"{model.architecture} {model.runner.precision} {config}".encode())
-            for sample in samples(model):
-                digest.update(sample)
-            self._fingerprint = digest.hexdigest()
+            about = f"{model.architecture} {model.runner.precision} {config} {weights_digest(leaves(model))}"
+            self._fingerprint = hashlib.sha256(about.encode()).hexdigest()
         return self._fingerprint
 
     def _with_room(self, capacity: int) -> KVCache:

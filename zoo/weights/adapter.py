@@ -144,7 +144,7 @@ class Adapted:
     def __init__(self, named: RenamedSource, adapter: Adapter):
         source: Any = named.source
         self.source, self.adapter, self.name_map = source, adapter, named.name_map
-        self.files = [*source.files, *adapter.source.files]
+        self.files = [*source.files, *adapter.source.files, adapter.folder / CONFIG]  # all that its numbers follow from
         self.changes: dict[str, Change] = {}  # by the name in the file, or a new one
         self.bases: dict[str, str] = {}  # new name -> the one in the file whose array it begins with
         self.unties = False  # whether names that shared an array have arrays of their own now

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import mmap
+import os
 import reprlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -55,7 +56,34 @@ def short(value: object) -> str:
     return _SHORT.repr(list(value) if isinstance(value, tuple) else value)
 
 
-_mapped: WeakKeyDictionary[mmap.mmap, Path] = WeakKeyDictionary()  # -> the file that is mapped
+class FileState(NamedTuple):
+    """What differs once a file has changed.  On Windows a file keeps it if its time is set back afterwards."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @property
+    def changed(self) -> float:
+        """The time of the last change, in seconds since the epoch."""
+        return max(self.mtime_ns, self.ctime_ns) / 1e9
+
+
+class Region(NamedTuple):
+    """The bytes of a file from `begin` on, as they were when the file was in `state`."""
+
+    path: Path
+    state: FileState
+    begin: int
+
+
+def file_state(about: os.stat_result) -> FileState:
+    return FileState(about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+
+
+_mapped: WeakKeyDictionary[mmap.mmap, tuple[Path, FileState]] = WeakKeyDictionary()  # -> the file that is mapped
 
 
 def map_file(path: Path) -> np.ndarray:
@@ -72,7 +100,7 @@ def map_file(path: Path) -> np.ndarray:
             if not file.seek(0, 2):
                 raise CheckpointError(f"{path}: the file is empty")
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            _mapped[mapped] = path.absolute()
+            _mapped[mapped] = path.absolute(), file_state(os.fstat(file.fileno()))
             data = np.frombuffer(mapped, np.uint8)
     except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(f"{path}: no such file") from None
@@ -120,12 +148,16 @@ def releasing(array: np.ndarray) -> AbstractContextManager[None]:
     return meanwhile(partial(release, array), EVERY)
 
 
-def place_of(array: np.ndarray) -> tuple[Path, int] | None:
-    """The file that a contiguous array is mapped from, and its first byte there; None if it is not mapped."""
+def region_of(array: np.ndarray) -> Region | None:
+    """Where the first element of a mapped array is; None if the array is not mapped, or its file has changed since."""
     base, begin = _origin(array)
-    if base is None or not array.flags.c_contiguous or base not in _mapped:
+    if base is None or base not in _mapped:
         return None
-    return _mapped[base], begin
+    path, state = _mapped[base]
+    try:
+        return Region(path, state, begin) if file_state(os.stat(path)) == state else None
+    except OSError:
+        return None
 
 
 def _origin(array: np.ndarray) -> tuple[mmap.mmap | None, int]:

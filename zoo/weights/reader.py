@@ -139,7 +139,7 @@ class Reader:
             for origin, one, part in zip(origins, placed, parts, strict=True):
                 self.reads.arrays[origin,], self.reads.parts[origin,] = one, [part]
             return tuple(placed)
-        array = join(placed) if is_matrix or len(placed) > 1 else placed[0]
+        array = _freeze(join(placed)) if is_matrix or len(placed) > 1 else placed[0]
         self.reads.arrays[origins], self.reads.parts[origins] = array, parts
         return array
 
@@ -193,7 +193,7 @@ class Reader:
         for array in file:
             if not any(np.may_share_memory(one, array) for one in _of_numpy(placed)):
                 release(array)
-        return placed
+        return _freeze(placed)
 
     def read_only_saved(self) -> dict[str, RawTensor]:
         """The tensors, by their names in the file, that no model computes with and `save_model` writes again.
@@ -231,6 +231,13 @@ class Reader:
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(re.search(pattern, name) for pattern in patterns)
+
+
+def _freeze(placed: Any) -> Any:
+    """The same arrays, which NumPy does not let anyone write to: they are the file's, or stand for what is in it."""
+    for array in _of_numpy(placed):
+        array.flags.writeable = False
+    return placed
 
 
 def _of_numpy(placed: Array | QuantRows) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""The disk cache of traced graphs, keyed by the model's weights and by the version of zoo and ONNX Runtime.
+"""The disk cache of traced graphs, keyed by the bytes of the model's weights and by the version of zoo.
 
 A graph is two or three files.  NAME.json has its inputs, outputs and guards, and NAME.onnx is the graph.  Its weights
 refer to the checkpoint's own files; only if too many of them differ from those files, NAME.onnx.data has them all.
@@ -23,26 +23,28 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 from filelock import FileLock, Timeout
 
 from ...errors import ZooError
+from ...files.assets import assets_folder
 from ...files.atomic_write import atomic_write, replace
-from ...nn import samples
-from ...weights.mapped import place_of
+from ...nn import leaves
+from ...weights.fingerprint import files_digest, weights_digest
+from ...weights.mapped import region_of
 from ...weights.memory import machine_memory
 from .proto import SMALL, Places, nbytes, numbers, places_beside, save_placed
 from .session import Place, runtime
 from .signature import Signature
 
 if TYPE_CHECKING:
+    from ...pretrained import Pretrained
     from .trace import Traced
 
 LIMIT = 8 << 30  # bytes
 ANNOUNCED = 100 << 20  # bytes whose writing is announced
 PATIENCE = 600  # seconds to wait for another process's graph
 EMBEDDED = 64 << 20  # bytes of weights that NAME.onnx may hold beside references to the checkpoint's files
-VERSION = 2  # of the files' format
+VERSION = 3  # of the files' format
 
 
 class CachedGraph(NamedTuple):
@@ -57,22 +59,14 @@ class CachedGraph(NamedTuple):
 
 def root() -> Path:
     """The folder of all cached graphs."""
-    home = os.environ.get("HF_HOME") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache"), "huggingface"
-    )
-    assets = os.environ.get("HF_ASSETS_CACHE") or os.path.join(home, "assets")
-    return Path(os.path.expanduser(assets)) / "zoo" / "onnx"
+    return assets_folder() / "onnx"
 
 
-def fingerprint(model: Any, files: Iterable[Path]) -> str:
-    """A hash of the config, the shapes and some numbers of every weight, and the sizes and times of the files."""
-    digest = hashlib.sha256(json.dumps(model.config.to_dict(), sort_keys=True, default=str).encode())
-    for path in files:
-        about = os.stat(path)
-        digest.update(f"{about.st_size} {about.st_mtime_ns}\n".encode())
-    for sample in samples(model):
-        digest.update(sample)
-    return digest.hexdigest()
+def fingerprint(model: Pretrained, files: Iterable[Path]) -> str:
+    """A hash of the class, the config and the weights: of the files if all weights follow from them, else of arrays."""
+    config, files = json.dumps(model.config.to_dict(), sort_keys=True, default=str), tuple(files)
+    weights = files_digest(files) if files else weights_digest(leaves(model))
+    return hashlib.sha256(f"{model.architecture} {config} {weights}".encode()).hexdigest()
 
 
 @functools.cache
@@ -154,29 +148,17 @@ def _checked(path: Path, raw: dict[str, Any]) -> CachedGraph:
         raise ValueError(f"{path} is of another model")
     if hashlib.sha256(onnx.read_bytes()).hexdigest() != raw["sha256"]:
         raise ValueError(f"{onnx} is damaged")
-    if raw["data"] is not None and digest_of(data) != raw["data"]:
+    if raw["data"] is not None and files_digest([data]) != raw["data"]:
         raise ValueError(f"{data} is damaged")
     folder = None if raw["folder"] is None else Path(raw["folder"])
-    for name, size in raw["uses"].items():
-        if folder is None or os.path.getsize(folder / name) != size:
-            raise ValueError(f"{folder / name} is another file")
+    for name, digest in raw["uses"].items():
+        if folder is None or files_digest([folder / name]) != digest:
+            raise ValueError(f"{folder} has another {name}")
     check_memory(raw["method"], raw["memory"])
     constants = {name: Place(*place) for name, place in raw["constants"].items()}
     if constants and max(place.end for place in constants.values()) > os.path.getsize(data):
         raise ValueError(f"{data} ends before a constant does")
     return CachedGraph(Signature.from_json(raw["signature"]), onnx, folder, raw["weight_bytes"], constants)
-
-
-def digest_of(path: Path) -> str:
-    """A hash of a file's size, time of change and some of its blocks."""
-    about = os.stat(path)
-    size = about.st_size
-    digest = hashlib.sha256(f"{size} {about.st_mtime_ns}".encode())
-    with path.open("rb") as file:
-        for at in np.linspace(0, max(0, size - 4096), 64).astype(int):
-            file.seek(int(at))
-            digest.update(file.read(4096))
-    return digest.hexdigest()
 
 
 def write_graph(traced: Traced, folder: Path, method: str, takes: str) -> CachedGraph:
@@ -212,9 +194,9 @@ def _written(traced: Traced, folder: Path, method: str, takes: str) -> CachedGra
             "takes": takes,
             "signature": signature.to_json(),
             "sha256": hashlib.sha256(onnx.read_bytes()).hexdigest(),
-            "data": digest_of(data) if data.exists() else None,
+            "data": files_digest([data]) if data.exists() else None,
             "folder": None if base is None else str(base),
-            "uses": uses,
+            "uses": {file: files_digest([base / file]) for file in uses} if base else {},
             "weight_bytes": weight_bytes,
             "memory": whole,
             "constants": constants,
@@ -228,8 +210,8 @@ def _written(traced: Traced, folder: Path, method: str, takes: str) -> CachedGra
     return CachedGraph(signature, folder / f"{name}.onnx", base, weight_bytes, constants)
 
 
-def save_beside(traced: Traced, onnx: Path, method: str) -> tuple[Path | None, dict[str, int]]:
-    """Write a graph that refers to the checkpoint's files -> their folder, their names and sizes; None: all of it.
+def save_beside(traced: Traced, onnx: Path, method: str) -> tuple[Path | None, set[str]]:
+    """Write a graph that refers to the checkpoint's files -> their folder and their names; None: all of it.
 
     Writing much is announced in a line on stderr, with its seconds.
     """
@@ -255,7 +237,7 @@ def save_beside(traced: Traced, onnx: Path, method: str) -> tuple[Path | None, d
     finally:
         if says:
             print(f": {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    return base, {place[0]: os.path.getsize(base / place[0]) for of in places.values() for place in of if base}
+    return base, {name for of in places.values() for name, _ in of}
 
 
 def check_memory(method: str, needed: int) -> None:
@@ -277,9 +259,9 @@ def _places(traced: Traced) -> tuple[Path | None, Places]:
     found: dict[str, list[tuple[Path, int]]] = {}
     for name, stored in traced.constants.items():
         arrays = [numbers(part) for part in stored.parts]
-        places = [None if array is None else place_of(array) for array in arrays]
+        places = [region_of(array) if array is not None and array.flags.c_contiguous else None for array in arrays]
         if nbytes(stored) > SMALL and None not in places:
-            found[name] = [(Path(os.path.realpath(place[0])), place[1]) for place in places if place]
+            found[name] = [(Path(os.path.realpath(place.path)), place.begin) for place in places if place]
     folders = {path.parent for places in found.values() for path, _ in places}
     if len(folders) != 1:
         return None, {}

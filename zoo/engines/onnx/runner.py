@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from ...nn import Module, leaves
 from ...pretrained import Pretrained
 from ...quant import QuantTensor
 from ...runner import Runner
-from ...weights.mapped import release
+from ...weights.mapped import file_state, release
 from .cache import CachedGraph, GraphFolder, fingerprint, write_graph
 from .checked import CheckedSession
 from .decoder import OnnxDecoder, room
@@ -60,6 +61,9 @@ class OnnxRunner(Runner):
         self._lock = threading.RLock()
         self._graphs: dict[Any, list[OpenGraph]] = {}
         self._folder: GraphFolder | None = None
+        # While the model has these arrays, which are read-only, its weights follow from the files in these states.
+        self._as_read = [weakref.ref(leaf) for _, leaf in leaves(model)]
+        self._states = [file_state(os.stat(path)) for path in self._files]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return OnnxRunner, (self._model, self._device, self._files, self.precision)  # a copy has no graphs yet
@@ -116,9 +120,17 @@ class OnnxRunner(Runner):
     def _graph_folder(self) -> GraphFolder:
         if self._folder is None:
             of_products = f"{self.precision} {has_exact_sums()} {has_cheap_products()} {is_exact()}"
-            self._folder = GraphFolder(f"{fingerprint(self._model, self._files)} {of_products}")
+            files = self._files if self._is_as_read() else ()
+            self._folder = GraphFolder(f"{fingerprint(self._model, files)} {of_products}")
             _release(self._model)
         return self._folder
+
+    def _is_as_read(self) -> bool:
+        """True if all weights follow from the model's files: none is new, and none has been replaced since."""
+        arrays = [leaf for _, leaf in leaves(self._model)]
+        same = len(arrays) == len(self._as_read) and all(r() is a for r, a in zip(self._as_read, arrays, strict=True))
+        states = [file_state(os.stat(path)) for path in self._files]
+        return same and states == self._states and not self._model.report.new
 
     def _policy(self, model: Any, int8: Callable[..., Any], *of: Any) -> Any:
         """The precision of a graph for `trace`; int8: makes it where products are in int8."""
