@@ -5,14 +5,21 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from test_families import model_of, records
 from test_graph_cache import IDS, given
 
 import zoo
 from parity.checkpoints import build
+from parity.specs import FIRST
 from zoo.engines.onnx import cache
+from zoo.engines.onnx.trace import trace
 from zoo.typing import RawTensor
 from zoo.weights.safetensors import SafetensorsFile, write_safetensors
 
@@ -86,3 +93,62 @@ def test_adapters_that_differ_in_their_scale_have_other_graphs(tmp_path, kept, t
         np.testing.assert_allclose(found[-1], zoo.load_model(folder, adapter=adapter)(IDS), rtol=1e-4, atol=1e-5)
     assert not np.allclose(*found)
     assert traces == ["forward", "forward"]
+
+
+def copied_program(tmp_path: Path, monkeypatch) -> Path:
+    """A copy of the package's source files, which the key of graphs is made of from now on."""
+    package = tmp_path / "copy" / "zoo"
+    shutil.copytree(Path(zoo.__file__).parent, package, ignore=shutil.ignore_patterns("data", "__pycache__"))
+    monkeypatch.setattr(cache, "__file__", str(package / "engines/onnx/cache.py"))
+    return package
+
+
+def test_only_code_that_makes_graphs_makes_others(tmp_path, monkeypatch):
+    program = cache.program.__wrapped__
+    before, package = program(), copied_program(tmp_path, monkeypatch)
+    assert program() == before  # a copy, with other times
+    for path in package.rglob("*.py"):
+        os.utime(path, (1, 1))
+    assert program() == before
+    for name in ("apps/tables/context.py", "tasks/base.py", "engines/triton/__init__.py", "text/chat.py"):
+        with (package / name).open("a") as file:
+            file.write("# more\n")
+    assert program() == before
+    for name in (
+        "nn.py",
+        "rope.py",
+        "models/bert/model.py",
+        "ops/__init__.py",
+        "engines/onnx/trace.py",
+        "inputs/texts.py",
+    ):
+        path = package / name
+        content = path.read_bytes()
+        path.write_bytes(content.replace(b"1", b"2"))  # of the same size
+        assert program() != before, name
+        path.write_bytes(content)
+    (package / "models/bert/more.py").write_text("")
+    assert program() != before
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.nightly if i % 8 else ()) for i, name in enumerate(FIRST)]
+)
+def test_the_key_covers_the_code_that_runs_while_a_model_is_traced(name, tmp_path, kept):
+    package, outside = Path(zoo.__file__).parent, set()
+
+    def note(frame: Any, event: str, arg: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and package in path.parents:
+            file = path.relative_to(package).as_posix()
+            if not file.startswith(cache.PROGRAM):
+                outside.add(file)
+
+    model = model_of(name, tmp_path / "a")
+    given = records(model, 0)
+    sys.setprofile(note)
+    try:
+        trace(model.forward, *given, masks=False, on_cpu=True)
+    finally:
+        sys.setprofile(None)
+    assert not outside

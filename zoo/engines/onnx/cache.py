@@ -1,4 +1,4 @@
-"""The disk cache of traced graphs, keyed by the bytes of the model's weights and by the version of zoo.
+"""The disk cache of traced graphs, keyed by the bytes of the model's weights and of the code that makes graphs.
 
 A graph is two or three files.  NAME.json has its inputs, outputs and guards, and NAME.onnx is the graph.  Its weights
 refer to the checkpoint's own files; only if too many of them differ from those files, NAME.onnx.data has them all.
@@ -45,6 +45,11 @@ ANNOUNCED = 100 << 20  # bytes whose writing is announced
 PATIENCE = 600  # seconds to wait for another process's graph
 EMBEDDED = 64 << 20  # bytes of weights that NAME.onnx may hold beside references to the checkpoint's files
 VERSION = 3  # of the files' format
+# The files and folders of zoo/ whose code runs while a model is read and traced.
+PROGRAM = (
+    *("cache.py", "config.py", "nn.py", "pretrained.py", "rope.py"),
+    *("engines/onnx", "inputs", "models", "ops", "quant", "weights"),
+)
 
 
 class CachedGraph(NamedTuple):
@@ -71,13 +76,16 @@ def fingerprint(model: Pretrained, files: Iterable[Path]) -> str:
 
 @functools.cache
 def program() -> str:
-    """A hash of the programs that make a graph: zoo's source files and the version of ONNX Runtime."""
+    """A hash of what makes a graph: the source files of PROGRAM and the version of ONNX Runtime."""
     package = Path(__file__).parents[2]
-    files = sorted(package.rglob("*.py"))
-    stats = [(path.relative_to(package).as_posix(), os.stat(path)) for path in files]
-    of_files = [(name, about.st_size, about.st_mtime_ns) for name, about in stats]
-    text = json.dumps([VERSION, runtime().__version__, of_files])
-    return hashlib.sha256(text.encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps([VERSION, runtime().__version__]).encode())
+    for part in PROGRAM:
+        found = [package / part] if part.endswith(".py") else sorted((package / part).rglob("*.py"))
+        for path in found:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(package).as_posix()} {len(content)}\n".encode())
+            digest.update(content)
+    return digest.hexdigest()
 
 
 class GraphFolder:
