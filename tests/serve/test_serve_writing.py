@@ -49,11 +49,11 @@ def test_the_chunks_of_a_stream_are_the_text(client, llm):
 
 @pytest.mark.parametrize(("stream", "held", "least", "most"), [(False, 0, 1, 1), (True, 0, 19, 19), (True, 1e9, 1, 1)])
 def test_the_event_loop_wakes_no_more_often_than_someone_waits(client, llm, monkeypatch, stream, held, least, most):
-    from zoo.apps.serve import workers
+    from zoo.apps.serve import generations
 
-    seen, tell = [], workers._tell
-    monkeypatch.setattr(workers, "HELD", held)
-    monkeypatch.setattr(workers, "_tell", lambda loop, do, *args: (seen.append(do), tell(loop, do, *args)))
+    seen, tell = [], generations.tell
+    monkeypatch.setattr(generations, "MAX_WAIT", held)
+    monkeypatch.setattr(generations, "tell", lambda loop, do, *args: (seen.append(do), tell(loop, do, *args)))
     answer = complete(client, max_tokens=20, temperature=0, stream=stream)
     texts = [one["choices"][0]["text"] for one in (events(answer) if stream else [answer.json()])]
     assert "".join(texts) == llm(PROMPT, max_new_tokens=20)
@@ -97,9 +97,6 @@ def test_log_probabilities(client, llm):
     found, wanted = answer["choices"][0]["logprobs"], llm(PROMPT, max_new_tokens=6, details=True)
     assert found["token_logprobs"] == pytest.approx([token.logprob for token in wanted.tokens], abs=1e-4)
     assert all(len(top) == 2 for top in found["top_logprobs"])
-    assert [top[token] for top, token in zip(found["top_logprobs"], found["tokens"], strict=True)] == pytest.approx(
-        found["token_logprobs"]
-    )
 
 
 def test_a_chat(client, folders):
@@ -151,17 +148,13 @@ def test_a_chat_without_a_template(client):
     [
         ({"prompt": "a " * 2000}, "context is 512"),
         ({"max_tokens": 5000}, "max_new_tokens is 5000"),
-        ({"max_tokens": 0}, "`int` >= 1"),
+        ({"max_tokens": -1}, "`int` >= 0"),
         ({"n": 999}, "`int` <= 16"),
         ({"prompt": []}, "length >= 1"),
         ({"prompt": [1, "a"]}, "expected texts, or lists of ids"),
         ({"prompt": [1] * 3000}, "the prompt has 3000 tokens"),
         ({"prompt": [[99999]]}, "expected texts, or lists of ids"),
         ({"temperature": float("1e9")}, "`float` <= 100"),
-        ({"logit_bias": {"1": 2}}, "length <= 0"),
-        ({"frequency_penalty": 0.5}, "`float` <= 0"),
-        ({"best_of": 4}, "best_of above n"),
-        ({"suffix": "x"}, "suffix is not implemented"),
         ({"what": 1}, "unknown field `what`"),
         ({"structured_outputs": {"xml": 1}}, "expected one of json, regex, choice"),
     ],

@@ -17,6 +17,7 @@ from ..cache import KVCache
 from ..errors import InputError, ZooError
 from .config import GenerationConfig
 from .decoder import Decoder, Stop, Token, following_logits, numpy_logits
+from .perplexity import top_tokens
 from .prefixes import KEPT_BYTES, Prefixes
 from .rows import Row, checked_prompts
 from .sampling import constrained, log_softmax, sample
@@ -79,8 +80,7 @@ class Request(Row):
             reason = "stop"
         else:
             reason = "length" if self.new == self.limit else None
-        likely = np.argsort(-every, kind="stable")[: self.top].tolist() if self.top else []
-        return Step(self, Token(token, float(every[token]), reason), tuple((i, float(every[i])) for i in likely))
+        return Step(self, Token(token, float(every[token]), reason), top_tokens(every, self.top))
 
 
 class Step(NamedTuple):

@@ -35,6 +35,7 @@ from .requests import (
     FileRequest,
     RerankRequest,
     Strict,
+    TablesRequest,
     TokenizeRequest,
 )
 
@@ -59,7 +60,7 @@ ENDPOINTS = {
     "/v1/classify": Endpoint(ClassifyRequest, texts.classify, "Labels of texts"),
     "/v1/completions": Endpoint(CompletionRequest, writing.completions, "The text that follows a prompt"),
     "/v1/chat/completions": Endpoint(ChatRequest, writing.chat, "The answer to messages"),
-    "/v1/tables": Endpoint(FileRequest, pages.tables, "The tables of a picture or a PDF", 2 * MAX_FILE),
+    "/v1/tables": Endpoint(TablesRequest, pages.tables, "The tables of a picture or a PDF", 2 * MAX_FILE),
     "/v1/read": Endpoint(FileRequest, pages.read, "The text of a picture or a PDF", 2 * MAX_FILE),
     "/tokenize": Endpoint(TokenizeRequest, texts.tokenize, "The tokens of a text or of messages"),
 }
@@ -249,8 +250,8 @@ def application(
 def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     async def do(request: Request) -> Response:
         try:
-            if endpoint.takes is FileRequest and _media(request) == "multipart/form-data":
-                asked = await pages.uploaded(request)
+            if issubclass(endpoint.takes, FileRequest) and _media(request) == "multipart/form-data":
+                asked = await pages.read_file_request(request, endpoint.takes)
             else:
                 asked = _decoded(endpoint.takes, await request.body(), request)
             found = None
@@ -301,8 +302,8 @@ def _decoded(kind: type[Strict], body: bytes, request: Request) -> Any:
     """The request's fields; a file may also be the body itself, with the other fields in the query."""
     media = _media(request)
     try:
-        if kind is FileRequest and (media.startswith("image/") or media in FILES):
-            return pages.asked_for(body, request.query_params)
+        if issubclass(kind, FileRequest) and (media.startswith("image/") or media in FILES):
+            return pages.parse_file_request(body, request.query_params, kind)
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as e:
         field = re.search(r"(?:at `\$\.|field `)(\w+)", str(e))

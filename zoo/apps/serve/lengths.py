@@ -52,9 +52,9 @@ def check_prompt(length: int, context: int, param: str) -> None:
         raise ApiError(400, problem, code="context_length_exceeded", param=param)
 
 
-def check_tokens(ids: Sequence[int], context: int, param: str) -> None:
-    """Raise ApiError for a prompt that leaves no room for an answer."""
-    if len(ids) >= context:
+def check_tokens(ids: Sequence[int], context: int, param: str, room: int = 1) -> None:
+    """Raise ApiError for a prompt that leaves no room for an answer of so many tokens."""
+    if len(ids) + room > context:
         problem = f"the prompt has {len(ids)} tokens, and the model's context is {context}"
         raise ApiError(400, problem, code="context_length_exceeded", param=param)
 

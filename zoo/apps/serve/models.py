@@ -13,10 +13,12 @@ from ...generate import KEPT_BYTES
 from ...tasks import load_task
 from ...tasks.base import TextTask
 from ...tasks.causal_rerank import CausalRerank
+from ...text.token_bytes import TokenBytes
 from ..tables import TableExtractor
 from ..tables.batch import ExtractorConfig
 from .errors import ApiError, log
-from .workers import CallWorker, GenerateWorker, TextWorker, Turn, Worker
+from .generations import GenerateWorker
+from .workers import CallWorker, TextWorker, Turn, Worker
 
 TEXTS = ("embed", "rerank", "classify")  # tasks whose requests are computed together
 TABLES = "tables"  # the id of the table extractor
@@ -33,6 +35,7 @@ class Served:
     task: Any = None  # of zoo.load, or a TableExtractor
     worker: Any = None
     error: str | None = None
+    bytes_of: Any = None  # the TokenBytes of a language model
 
     @property
     def kind(self) -> str:
@@ -97,6 +100,7 @@ class Models:
             return self.tables.extractor(), CallWorker(one.id, self._turn, self.queue)
         task: Any = load_task(one.name, **self.options)
         if task.name == "generate":
+            one.bytes_of = TokenBytes(task.tokenizer)
             return task, GenerateWorker(task, one.id, self._turn, self.queue, self.rows, self.kept)
         if task.name in OTHERS or isinstance(task, CausalRerank):
             return task, CallWorker(one.id, self._turn, self.queue)

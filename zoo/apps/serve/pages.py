@@ -9,7 +9,7 @@ import base64
 import binascii
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.datastructures import UploadFile
@@ -24,12 +24,13 @@ from ..documents.limits import MAX_PIXELS, chosen_pages
 from ..tables.pages import page_tables
 from .errors import ApiError
 from .models import TABLES, Models
-from .requests import FileRequest
+from .requests import FileRequest, TablesRequest
 
+F = TypeVar("F", bound=FileRequest)
 MAX_FIELDS = 16  # of a form, beside its file
 
 
-async def tables(models: Models, asked: FileRequest) -> dict[str, Any]:
+async def tables(models: Models, asked: TablesRequest) -> dict[str, Any]:
     one = models.find(asked.model or TABLES, TABLES)
     data, extractor = file_of(asked), one.task.replace(threshold=asked.threshold, whole=asked.whole)
 
@@ -68,12 +69,12 @@ def _each_page(data: bytes, pages: str | None, found: Callable[[Document, Page],
     return results, list(dict.fromkeys(str(one.message) for one in caught))
 
 
-def asked_for(data: bytes, fields: Mapping[str, str]) -> FileRequest:
+def parse_file_request(data: bytes, fields: Mapping[str, str], kind: type[F]) -> F:
     """The request of a file with fields as texts; msgspec.ValidationError for wrong ones."""
-    return msgspec.convert({**fields, "file": base64.b64encode(data).decode()}, FileRequest, strict=False)
+    return msgspec.convert({**fields, "file": base64.b64encode(data).decode()}, kind, strict=False)
 
 
-async def uploaded(request: Request) -> FileRequest:
+async def read_file_request(request: Request, kind: type[F]) -> F:
     """The request of a form: one file, and the other fields."""
     try:
         broken = optional("python_multipart", "a file in a form", "serve").exceptions.FormParserError
@@ -84,7 +85,7 @@ async def uploaded(request: Request) -> FileRequest:
             fields = {name: value for name, value in form.items() if isinstance(value, str)}
             if not isinstance(file := form.get("file"), UploadFile):
                 raise ApiError(400, "a form without a file: expected one in its field 'file'", param="file")
-            return asked_for(await file.read(), {**request.query_params, **fields})
+            return parse_file_request(await file.read(), {**request.query_params, **fields}, kind)
     except (MultiPartException, HTTPException, broken) as e:  # which of them depends on Starlette's release
         raise ApiError(400, f"the form cannot be read: {getattr(e, 'message', None) or e}") from None
     except msgspec.ValidationError as e:

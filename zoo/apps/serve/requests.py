@@ -1,7 +1,6 @@
 """The bodies of requests: their fields, types and ranges, which msgspec checks.
 
-A field that is not named here is an error.  Those under "without effect" are accepted,
-since clients send them, and change no answer.
+A field that is not named here is an error, and so is a value that is not implemented and would change the answer.
 """
 
 from __future__ import annotations
@@ -10,13 +9,20 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from .errors import ApiError
+
 MAX_TEXTS = 2048  # of a request
 MAX_CHOICES = 16  # continuations of a prompt
 Count = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Temperature = Annotated[float, Meta(ge=0, le=100)]
 Texts = Annotated[list[str], Meta(min_length=1, max_length=MAX_TEXTS)]
-Neutral = Annotated[float, Meta(ge=0, le=0)]  # a penalty that is not implemented: only 0
+
+
+def refuse_if(is_wrong: object, field: str, problem: str) -> None:
+    """Raise ApiError for a field with a value that is not implemented, or that contradicts another field."""
+    if is_wrong:
+        raise ApiError(400, f"{field}: {problem}", param=field)
 
 
 class Strict(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -35,7 +41,7 @@ class EmbeddingsRequest(Strict, kw_only=True):
     dimensions: Count | None = None
     truncate: bool = False
     prompt_name: str | None = None
-    user: str | None = None  # without effect
+    user: str | None = None  # a name for OpenAI's statistics, which changes no answer
 
 
 class Document(Struct):
@@ -45,15 +51,22 @@ class Document(Struct):
 
 
 class RerankRequest(Strict, kw_only=True):
-    """The form of Cohere and Jina; documents may also be objects with a `text`."""
+    """The form of Cohere and Jina; documents may also be objects with a `text`.
+
+    `max_tokens_per_doc`: a document is read up to there.  `truncate`: false makes one that is too long an error.
+    """
 
     query: str
     documents: Annotated[list[str | Document], Meta(min_length=1, max_length=MAX_TEXTS)]
     top_n: Count | None = None
     return_documents: bool = False
     truncate: bool = True
-    max_chunks_per_doc: int | None = None  # without effect
-    max_tokens_per_doc: int | None = None
+    max_tokens_per_doc: Count | None = None
+    max_chunks_per_doc: int | None = None
+
+    def __post_init__(self) -> None:
+        expected = "a document is read as one chunk, its beginning where it is too long: expected 1, or leave it out"
+        refuse_if(self.max_chunks_per_doc not in (None, 1), "max_chunks_per_doc", expected)
 
 
 class ClassifyRequest(Strict, kw_only=True):
@@ -71,9 +84,19 @@ class TokenizeRequest(Strict, kw_only=True):
 
     prompt: str | None = None
     messages: list[dict[str, Any]] | None = None
-    tools: list[dict[str, Any]] | None = None
-    add_special_tokens: bool = True
-    add_generation_prompt: bool = True
+    tools: list[dict[str, Any]] | None = None  # of messages
+    add_special_tokens: bool | None = None  # of a prompt, by default true; a chat template writes its own
+    add_generation_prompt: bool | None = None  # of messages, by default true
+
+    def __post_init__(self) -> None:
+        if (self.prompt is None) == (self.messages is None):
+            raise ApiError(400, "give either prompt or messages", param="prompt")
+        if self.messages is None:
+            for field in ("tools", "add_generation_prompt"):
+                refuse_if(getattr(self, field) is not None, field, "it is for messages, and a prompt is given")
+        else:
+            written = "a chat template writes the special tokens: leave it out with messages"
+            refuse_if(self.add_special_tokens, "add_special_tokens", written)
 
 
 class FileRequest(Strict, kw_only=True):
@@ -81,17 +104,25 @@ class FileRequest(Strict, kw_only=True):
 
     file: str
     pages: str | None = None  # such as 3-7,9
-    threshold: Share = 0.5  # the lowest score of a table and its parts
-    whole: bool = False  # each page is the picture of one table
+    whole: bool = False  # each page is the picture of one table, or of one line of text
+
+
+class TablesRequest(FileRequest, kw_only=True):
+    """As for `/v1/read`; `threshold`: the lowest score of a table and its parts."""
+
+    threshold: Share = 0.5
 
 
 class StreamOptions(Struct, forbid_unknown_fields=True, kw_only=True):
     include_usage: bool = False
-    include_obfuscation: bool = False  # without effect
+    include_obfuscation: bool = False  # only false is implemented
 
 
 class Writing(Strict, kw_only=True):
-    """The choice of tokens; the defaults are those of the checkpoint's generation_config.json."""
+    """The choice of tokens; the defaults are those of the checkpoint's generation_config.json.
+
+    `frequency_penalty`, `presence_penalty`: only 0 is implemented.  `logit_bias`: only an empty object.
+    """
 
     stream: bool = False
     stream_options: StreamOptions | None = None
@@ -106,24 +137,54 @@ class Writing(Strict, kw_only=True):
     n: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] | None = None
     stop: str | Annotated[list[str], Meta(max_length=16)] | None = None
     structured_outputs: dict[str, Any] | None = None
-    frequency_penalty: Neutral | None = None
-    presence_penalty: Neutral | None = None
-    logit_bias: Annotated[dict[str, float], Meta(max_length=0)] | None = None
-    user: str | None = None  # without effect
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    logit_bias: dict[str, float] | None = None
+    user: str | None = None  # a name for OpenAI's statistics, which changes no answer
+
+    def __post_init__(self) -> None:
+        for field in ("frequency_penalty", "presence_penalty"):
+            refuse_if(getattr(self, field), field, "not implemented, expected 0 (repetition_penalty is)")
+        refuse_if(self.logit_bias, "logit_bias", "not implemented, expected an empty object")
+        if self.stream_options is not None:
+            refuse_if(not self.stream, "stream_options", "it is for streams: add stream = true, or leave it out")
+            hides = self.stream_options.include_obfuscation
+            refuse_if(hides, "stream_options", "include_obfuscation is not implemented, expected false")
+        most = self.most_tokens
+        more = most is not None and (self.min_tokens or 0) > most
+        refuse_if(more, "min_tokens", f"{self.min_tokens} is more than the most that are asked for, {most}")
+
+    @property
+    def most_tokens(self) -> int | None:
+        """The most new tokens."""
+        return self.max_tokens
 
 
 class CompletionRequest(Writing, kw_only=True):
-    """`prompt`: a text or tokens, or several."""
+    """`prompt`: a text or tokens, or several.  `echo`: it begins the text, and its tokens the `logprobs`.
+
+    `max_tokens`: 0 computes those of a prompt alone.  `best_of`: only `n` is implemented.  `suffix`: only an empty one.
+    """
 
     prompt: str | Annotated[list[str | int | list[int]], Meta(min_length=1)]
+    max_tokens: Annotated[int, Meta(ge=0)] | None = None
     logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
-    echo: Annotated[bool, Meta()] = False
+    echo: bool = False
     best_of: Annotated[int, Meta(ge=1)] | None = None
     suffix: str | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_if(self.best_of not in (None, self.n or 1), "best_of", f"not implemented, expected n, {self.n or 1}")
+        refuse_if(self.suffix, "suffix", "not implemented: a text is written behind its prompt alone")
+
 
 class ChatRequest(Writing, kw_only=True):
-    """`tools` are shown to the model as its chat template has them."""
+    """`tools` are shown to the model as its chat template has them; of its calls there is only the first where
+    `parallel_tool_calls` is false.
+
+    `tool_choice`: "auto" or "none".  `service_tier`: "auto" or "default".  `store`: only false, and no `metadata`.
+    """
 
     messages: Annotated[list[dict[str, Any]], Meta(min_length=1)]
     max_completion_tokens: Count | None = None
@@ -132,7 +193,30 @@ class ChatRequest(Writing, kw_only=True):
     tools: Annotated[list[dict[str, Any]], Meta(max_length=128)] | None = None
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
-    parallel_tool_calls: bool | None = None  # without effect, as the following
+    parallel_tool_calls: bool | None = None
     metadata: Ignored | None = None
     store: bool | None = None
     service_tier: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        several = self.max_tokens is not None and self.max_completion_tokens not in (None, self.max_tokens)
+        refuse_if(
+            several, "max_tokens", "it is max_completion_tokens' old name, and both have values: send one of them"
+        )
+        needs = "it needs logprobs = true"
+        refuse_if(self.top_logprobs is not None and not self.logprobs, "top_logprobs", needs)
+        refuse_if(self.tool_choice not in (None, "none", "auto"), "tool_choice", "expected 'auto' or 'none'")
+        refuse_if(self.store, "store", "no answer is stored here: expected false, or leave it out")
+        stored = "it is for stored answers, and none is stored here: leave it out"
+        refuse_if(self.metadata is not None, "metadata", stored)
+        others = self.service_tier not in (None, "auto", "default")
+        refuse_if(others, "service_tier", f"{self.service_tier!r:.50} is not here, only 'auto' and 'default'")
+        for i, tool in enumerate(self.tools or ()):
+            function = tool.get("function")
+            if isinstance(function, dict) and function.get("strict"):
+                refuse_if(True, "tools", f"strict of tools[{i}] is not implemented: a call is as the model writes it")
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens

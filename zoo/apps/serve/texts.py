@@ -17,10 +17,12 @@ from ...tasks.causal_rerank import CausalRerank
 from ...tasks.classify import best_labels, score_function
 from ...tasks.vectors import truncated
 from ...text.long_texts import MOST, PER_TOKEN, ids_within
+from ...text.tokenizer import Tokenizer
 from .errors import ApiError
 from .lengths import check_pairs, size_of, turn
 from .models import Models, Served
 from .requests import ClassifyRequest, EmbeddingsRequest, RerankRequest, TokenizeRequest
+from .tools import as_templates_expect, names_of
 
 
 async def embeddings(models: Models, asked: EmbeddingsRequest) -> dict[str, Any]:
@@ -50,6 +52,8 @@ async def rerank(models: Models, asked: RerankRequest) -> dict[str, Any]:
     texts: Any = [document if isinstance(document, str) else document.text for document in asked.documents]
     if (wrong := next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)) is not None:
         raise ApiError(400, f"documents[{wrong}] has no text", param="documents")
+    if (most := asked.max_tokens_per_doc) is not None:
+        texts = await asyncio.to_thread(lambda: [_first_tokens(one.task.tokenizer, text, most) for text in texts])
     if isinstance(one.task, CausalRerank):
         logits, tokens = await _judged(one, asked.query, texts, asked.truncate)
     else:
@@ -99,8 +103,6 @@ async def classify(models: Models, asked: ClassifyRequest) -> dict[str, Any]:
 
 async def tokenize(models: Models, asked: TokenizeRequest) -> dict[str, Any]:
     one = models.find(asked.model, "embed", "rerank", "classify", "generate")
-    if (asked.prompt is None) == (asked.messages is None):
-        raise ApiError(400, "give either prompt or messages", param="prompt")
     most = max(MOST, most_characters(one.task.max_tokens))  # what is counted here may be too long for the model
     if (size := size_of(asked.prompt, asked.messages, asked.tools)) > most:
         raise ApiError(400, f"the text has about {size} characters, expected {most} at most", param="prompt")
@@ -114,14 +116,24 @@ def _tokenized(one: Served, asked: TokenizeRequest, size: int) -> dict[str, Any]
 
 def _tokens(one: Served, asked: TokenizeRequest) -> dict[str, Any]:
     tokenizer = one.task.tokenizer
-    if asked.prompt is not None:
-        ids = ids_within(tokenizer.backend, asked.prompt, max(MOST, one.task.max_tokens), asked.add_special_tokens)
+    if asked.messages is None:
+        adds = asked.add_special_tokens is not False
+        ids = ids_within(tokenizer.backend, asked.prompt or "", max(MOST, one.task.max_tokens), adds)
     elif (template := getattr(one.task, "template", None)) is None:
         raise ApiError(400, f"{one.id} has no chat template", param="messages")
     else:
-        options = {"tools": asked.tools, "add_generation_prompt": asked.add_generation_prompt}
-        ids = template.encode(asked.messages, **options)
+        names_of(tools := asked.tools or [])
+        options = {"tools": tools or None, "add_generation_prompt": asked.add_generation_prompt is not False}
+        ids = template.encode(as_templates_expect(asked.messages), **options)
     return {"tokens": ids, "count": len(ids), "max_model_len": one.task.max_tokens, "pieces": tokenizer.tokens(ids)}
+
+
+def _first_tokens(tokenizer: Tokenizer, text: str, count: int) -> str:
+    """The beginning of a text, up to the end of so many tokens."""
+    text = text[: most_characters(count)]
+    with turn(len(text)):
+        offsets = tokenizer.backend.encode(text, add_special_tokens=False).offsets
+    return text if len(offsets) <= count else text[: offsets[count - 1][1]]
 
 
 def _listed(texts: str | list[str]) -> list[str]:

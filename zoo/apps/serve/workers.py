@@ -1,4 +1,4 @@
-"""Threads that compute requests together: texts in batches of about equal length, generations token by token.
+"""Threads that compute requests: calls one after another, texts together in batches of about equal length.
 
 All models of a server take turns, since each uses all of the processor's cores.
 """
@@ -9,15 +9,13 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import InputError, ZooError
-from ...generate import ContinuousBatch, Request, Step
-from ...generate.text import TextStream
+from ...errors import InputError
 from ...tasks.base import batches, text_blocks
 from ...text.tokenizer import Encodings
 from .errors import ApiError
@@ -27,7 +25,6 @@ WAIT, LONGEST_WAIT = 0.003, 0.01  # seconds since the last text and the first, i
 TOGETHER = 0.1  # seconds for which answers may wait for others: each delivery takes a core from what computes
 BATCHES = 8  # of a task's size are computed together, which sorts them by length
 CHARACTERS = 4  # per token of these batches are tokenized at once
-HELD = 0.01  # seconds for which tokens of a stream may wait for the next ones: each delivery wakes the event loop
 
 
 class Turn:
@@ -81,7 +78,9 @@ class Worker:
         raise NotImplementedError
 
 
-class _Call(NamedTuple):
+class Call(NamedTuple):
+    """A function that a worker calls, and the future that its result is for."""
+
     compute: Callable[[], Any]
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
@@ -92,7 +91,7 @@ class CallWorker(Worker):
 
     async def run(self, compute: Callable[[], Any]) -> Any:
         loop = asyncio.get_running_loop()
-        self.put(call := _Call(compute, loop.create_future(), loop))
+        self.put(call := Call(compute, loop.create_future(), loop))
         return await call.future
 
     def work(self) -> None:
@@ -102,14 +101,18 @@ class CallWorker(Worker):
                 if not self.queue:
                     return
                 call = self.queue.popleft()
-            if call.future.cancelled():
-                continue
-            try:
-                with self.turn:
-                    result, error = call.compute(), None
-            except BaseException as e:
-                result, error = None, _as_exception(e)
-            _tell(call.loop, _settle, call.future, result, error)
+            self.answer(call)
+
+    def answer(self, call: Call) -> None:
+        """Call a function, unless nobody waits for it any more."""
+        if call.future.cancelled():
+            return
+        try:
+            with self.turn:
+                result, error = call.compute(), None
+        except BaseException as e:
+            result, error = None, as_exception(e)
+        tell(call.loop, _settle, call.future, result, error)
 
 
 class _Texts:
@@ -134,7 +137,7 @@ class _Texts:
 
     def fail(self, error: Exception) -> None:
         self.failed = True
-        _tell(self.loop, _settle, self.future, None, error)
+        tell(self.loop, _settle, self.future, None, error)
 
 
 class _Part(NamedTuple):
@@ -176,7 +179,7 @@ class TextWorker(Worker):
                 self._compute(some)
             except BaseException as e:
                 for part in some:
-                    part.of.fail(_as_exception(e))
+                    part.of.fail(as_exception(e))
 
     def _taken(self) -> list[_Part]:
         """The next requests to compute; none at the end.  The rest of a request is queued again."""
@@ -197,7 +200,7 @@ class TextWorker(Worker):
             try:
                 found, size = self._next(one)
             except BaseException as e:
-                one.fail(_as_exception(e))
+                one.fail(as_exception(e))
                 continue
             last = time.monotonic()
             first = first or last
@@ -260,115 +263,12 @@ class TextWorker(Worker):
         self.tokens += int(lengths.sum())
 
 
-class Piece(NamedTuple):
-    """A token of a choice, and the text that it makes certain."""
-
-    choice: int
-    text: str
-    token: int
-    logprob: float
-    top: tuple[tuple[int, float], ...]
-    reason: str | None
-
-
-Pieces = list[Piece] | Exception
-
-
-class Choice:
-    """A continuation that is being generated; its pieces go to a queue that the choices of a request share.
-
-    stream: True if someone waits for each of them, False if for the last.
-    """
-
-    def __init__(
-        self, index: int, request: Request, text: TextStream, pieces: asyncio.Queue[Pieces], stream: bool = True
-    ):
-        self.index, self.request, self.text, self.pieces, self.stream = index, request, text, pieces, stream
-        self.held: list[Piece] = []
-        self.loop = asyncio.get_running_loop()
-
-    def piece(self, step: Step) -> Piece | Exception:
-        if step.token is None:
-            return step.error or ZooError("a token is missing")
-        text, reason = self.text.add(step.token.id), step.token.reason
-        if self.text.stopped:
-            reason, self.request.cancelled = "stop", True
-        if reason:
-            text += self.text.finish()
-        return Piece(self.index, text, step.token.id, step.token.logprob, step.top, reason)
-
-
-class GenerateWorker(Worker):
-    """Generates tokens by continuous batching."""
-
-    def __init__(self, task: Any, name: str, turn: Turn, most: int, rows: int, kept: int):
-        self.batch: ContinuousBatch = task.continuous_batch(rows, kept=kept)
-        self._choices: dict[Request, Choice] = {}
-        self.tokens, self._delivered = 0, 0.0
-        super().__init__(name, turn, most)
-
-    def put_all(self, choices: Sequence[Choice]) -> None:
-        """Queue the choices of a request, all or none."""
-        with self.ready:
-            if len(self.queue) + self.batch.waiting + len(choices) > self.most + self.batch.max_rows:
-                raise ApiError(429, f"{self.most} generations wait already", code="queue_full", wait=1)
-            self.queue.extend(choices)
-            self.ready.notify()
-
-    def work(self) -> None:
-        while True:
-            with self.ready:
-                self.ready.wait_for(lambda: self.queue or self.batch.rows or self.batch.waiting or self.stopping)
-                if self.stopping and not (self.queue or self.batch.rows or self.batch.waiting):
-                    return
-                new = [*self.queue]
-                self.queue.clear()
-            for choice in new:
-                self._choices[choice.request] = choice
-                self.batch.add(choice.request)
-            began = time.monotonic()
-            try:
-                with self.turn:
-                    steps = self.batch.step()
-                found = [(self._choices[step.request], step) for step in steps]
-                # A step may have two tokens of a row that joins, and the first of them may be its last.
-                sent = [(choice, choice.piece(step)) for choice, step in found if not choice.request.cancelled]
-            except BaseException as e:
-                wrong, left = _as_exception(e), self.batch.close()
-                sent = [(choice, wrong) for request in left if (choice := self._choices.get(request))]
-            self.tokens += len(sent)
-            now = time.monotonic()
-            # The next step takes about as long as this one, unless it has a prompt to compute, or has to wait.
-            late = self.batch.waiting or self.turn.is_wanted or now + (now - began) - self._delivered > HELD
-            self._deliver(sent, bool(late))
-            if late:
-                self._delivered = now
-            held = {request for request, choice in self._choices.items() if request.cancelled}
-            held |= {choice.request for choice, piece in sent if not isinstance(piece, Piece) or piece.reason}
-            for request in held:
-                del self._choices[request]
-
-    def _deliver(self, new: Sequence[tuple[Choice, Piece | Exception]], late: bool) -> None:
-        """Send the pieces that must not wait for further ones; late: those of streams too."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Queue[Pieces], Pieces]]] = {}
-        for choice, piece in new:
-            if not isinstance(piece, Piece):
-                by_loop.setdefault(choice.loop, []).append((choice.pieces, piece))
-                continue
-            choice.held.append(piece)
-            if piece.reason or (late and choice.stream):
-                by_loop.setdefault(choice.loop, []).append((choice.pieces, choice.held))
-                choice.held = []
-        for loop, pieces in by_loop.items():
-            _tell(loop, _put, pieces)
-
-
-def _as_exception(error: BaseException) -> Exception:
+def as_exception(error: BaseException) -> Exception:
     """An error for a request: a worker's thread must not die of a library's panic, which is no Exception."""
     return error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error!s:.300}")
 
 
-def _tell(loop: asyncio.AbstractEventLoop, do: Callable[..., None], *args: Any) -> None:
+def tell(loop: asyncio.AbstractEventLoop, do: Callable[..., None], *args: Any) -> None:
     """Call a function in an event loop's thread, unless the loop has ended."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(do, *args)
@@ -376,13 +276,8 @@ def _tell(loop: asyncio.AbstractEventLoop, do: Callable[..., None], *args: Any) 
 
 def _tell_all(ended: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]]) -> None:
     for loop, results in ended.items():
-        _tell(loop, _settle_all, results)
+        tell(loop, _settle_all, results)
     ended.clear()
-
-
-def _put(pieces: list[tuple[asyncio.Queue[Pieces], Pieces]]) -> None:
-    for queue, some in pieces:
-        queue.put_nowait(some)
 
 
 def _settle_all(results: list[tuple[asyncio.Future[Any], Any]]) -> None:

@@ -7,19 +7,36 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from ...generate import GenerationConfig, Request
+from ...generate.perplexity import text_logprobs, top_tokens
 from ...generate.text import TextStream
 from .constraints import grammar_of, response_grammar
 from .errors import ApiError
+from .generations import Choice, Piece, Pieces
 from .lengths import check_prompt, check_tokens, size_of, turn
+from .logprobs import PromptToken, TokenReport
 from .models import Models, Served
 from .requests import ChatRequest, CompletionRequest, Writing
 from .tools import ToolCalls, as_templates_expect, names_of
-from .workers import Choice, Piece, Pieces
 
 Chunks = AsyncGenerator[list[dict[str, Any]]]  # of a stream; chunks that are ready together come together
+
+
+class Prompt(NamedTuple):
+    """The tokens before an answer, and their text as it was asked for."""
+
+    ids: list[int]
+    text: str = ""
+
+
+class Begin(NamedTuple):
+    """What a completion has before what is written."""
+
+    text: str
+    logprobs: dict[str, Any] | None
 
 
 class Writer:
@@ -29,24 +46,27 @@ class Writer:
         self,
         models: Models,
         one: Served,
-        prompts: list[list[int]],
+        prompts: list[Prompt],
         config: GenerationConfig,
         asked: Writing,
         top: int,
         grammar: Any,
     ):
-        self.tokenizer, self.prompt_tokens = one.task.tokenizer, sum(map(len, prompts))
+        self.prompt_tokens = sum(len(prompt.ids) for prompt in prompts)
         context = models.context_of(one)
         self._pieces: asyncio.Queue[Pieces] = asyncio.Queue()
         self.choices: list[Choice] = []
+        self.reports: list[TokenReport] = []
         self.written = 0
-        for ids in prompts:
-            check_tokens(ids, context, "messages")
-            for j in range(asked.n or 1):
+        n = 0 if asked.most_tokens == 0 else asked.n or 1
+        for ids, before in prompts:
+            check_tokens(ids, context, "messages", room=min(n, 1))
+            for j in range(n):
                 constraint = None if grammar is None else grammar.matcher()
                 request = Request(ids, config, index=j, constraint=constraint, top=top, context=context)
-                text = TextStream(self.tokenizer, ids, config.stop_strings)
+                text = TextStream(one.task.tokenizer, ids, config.stop_strings)
                 self.choices.append(Choice(len(self.choices), request, text, self._pieces, asked.stream))
+                self.reports.append(TokenReport(one.bytes_of, ids, len(before)))
         late = ApiError(504, f"no answer within {models.seconds:g} s", code="timeout")
         self._end = asyncio.get_running_loop().call_later(models.seconds, self._pieces.put_nowait, late)
         one.worker.put_all(self.choices)
@@ -72,49 +92,53 @@ class Writer:
         total = self.prompt_tokens + self.written
         return {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.written, "total_tokens": total}
 
-    def name(self, token: int) -> str:
-        return self.tokenizer.backend.decode([token], skip_special_tokens=False)
-
 
 async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any] | Chunks:
     one = models.find(asked.model, "generate")
-    if asked.suffix:
-        raise ApiError(400, "suffix is not implemented", param="suffix")
-    if (asked.best_of or 1) > (asked.n or 1):
-        raise ApiError(400, "best_of above n is not implemented", param="best_of")
     grammar = await asyncio.to_thread(grammar_of, one.task, asked.structured_outputs)
     several: Any = [asked.prompt] if isinstance(asked.prompt, str) else asked.prompt
     if all(isinstance(item, int) for item in several):
         several = [several]
-    if (count := len(several) * (asked.n or 1)) > (most := models.queue + models.rows):
+    n, writes = asked.n or 1, asked.max_tokens != 0
+    if (count := len(several) * n) > (most := models.queue + models.rows):
         raise ApiError(400, f"{count} texts are asked for, and {most} can wait here (--max-queue)", param="prompt")
-    prompts = await asyncio.to_thread(_prompts, one.task, several, models.context_of(one))
-    writer = Writer(
-        models, one, prompts, _config(one.task, asked, asked.max_tokens), asked, asked.logprobs or 0, grammar
-    )
+    prompts = await asyncio.to_thread(_prompts, one.task, several, models.context_of(one), int(writes))
+    config = _config(one.task, asked, asked.max_tokens or None)
+    begins: list[Begin] = []
+    for prompt in prompts:
+        begins += [await _begin(one, prompt, asked)] * n
+    writer = Writer(models, one, prompts, config, asked, asked.logprobs or 0, grammar)
     head = {"id": f"cmpl-{uuid.uuid4().hex}", "object": "text_completion", "created": int(time.time()), "model": one.id}
 
-    def choice(index: int, text: str, found: list[Piece], at: int, reason: str | None) -> dict[str, Any]:
-        logprobs = None if asked.logprobs is None else _old_logprobs(writer, found, at)
+    def choice(index: int, text: str, logprobs: dict[str, Any] | None, reason: str | None) -> dict[str, Any]:
         return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
 
+    def logprobs_of(index: int, found: list[Piece]) -> dict[str, Any] | None:
+        return None if asked.logprobs is None else writer.reports[index].of_completion(found)
+
     async def chunks() -> Chunks:
-        at = [0] * len(writer.choices)
-
-        def chunk(p: Piece) -> dict[str, Any]:
-            begin, at[p.choice] = at[p.choice], at[p.choice] + len(p.text)
-            return {**head, "choices": [choice(p.choice, p.text, [p], begin, p.reason)]}
-
+        named = {**head, **_usage_to_come(asked)}
+        if asked.echo or not writes:
+            reason = None if writes else "length"
+            yield [{**named, "choices": [choice(i, *begin, reason)]} for i, begin in enumerate(begins)]
         async with aclosing(writer.pieces()) as pieces:
             async for some in pieces:
-                yield [chunk(p) for p in some if p.text or p.reason or asked.logprobs is not None]
+                yield [
+                    {**named, "choices": [choice(p.choice, p.text, logprobs_of(p.choice, [p]), p.reason)]}
+                    for p in some
+                    if p.text or p.reason or asked.logprobs is not None
+                ]
         if _wants_usage(asked):
             yield [{**head, "choices": [], "usage": writer.usage}]
 
     if asked.stream:
         return chunks()
-    found = await _all(writer)
-    choices = [choice(i, "".join(p.text for p in ps), ps, 0, ps[-1].reason) for i, ps in enumerate(found)]
+    choices = []
+    for i, pieces in enumerate(await _all(writer) if writes else [list[Piece]()] * count):
+        (text, logprobs), reason = begins[i], pieces[-1].reason if pieces else "length"
+        if pieces and (found := logprobs_of(i, pieces)) is not None:
+            logprobs = found if logprobs is None else {name: logprobs[name] + found[name] for name in found}
+        choices.append(choice(i, text + "".join(p.text for p in pieces), logprobs, reason))
     return {**head, "choices": choices, "usage": writer.usage}
 
 
@@ -123,8 +147,6 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
     if one.task.template is None:
         problem = f"{one.id} has no chat template: it was trained to go on from a text (/v1/completions)"
         raise ApiError(400, problem, code="no_chat_template", param="model")
-    if asked.tool_choice not in (None, "none", "auto"):
-        raise ApiError(400, "tool_choice: expected 'auto' or 'none'", param="tool_choice")
     tools = asked.tools if asked.tools and asked.tool_choice != "none" else None
     calls = names_of(tools) if tools else set[str]()
     shown = {} if tools is None else {"tools": tools}
@@ -135,24 +157,31 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
     messages = as_templates_expect(asked.messages)
     check_prompt(size_of(messages, tools), models.context_of(one), "messages")
     ids = await asyncio.to_thread(_chat_ids, one.task, messages, shown)
-    config = _config(one.task, asked, asked.max_completion_tokens or asked.max_tokens)
-    top = (asked.top_logprobs or 0) if asked.logprobs else 0
-    writer = Writer(models, one, [ids], config, asked, top, grammar)
+    config = _config(one.task, asked, asked.most_tokens)
+    writer = Writer(models, one, [Prompt(ids)], config, asked, asked.top_logprobs or 0, grammar)
     head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": one.id}
+    if asked.service_tier is not None:
+        head["service_tier"] = "default"
+
+    def logprobs_of(index: int, found: list[Piece]) -> dict[str, Any] | None:
+        return writer.reports[index].of_chat(found) if asked.logprobs else None
+
+    def finish(parts: ToolCalls) -> tuple[str, list[dict[str, Any]]]:
+        rest, made = parts.finish()
+        return rest, made[:1] if asked.parallel_tool_calls is False else made
 
     async def chunks() -> Chunks:
         parts = [ToolCalls(calls) for _ in writer.choices]
 
         def chunk(index: int, delta: dict[str, Any], found: list[Piece], reason: str | None = None) -> dict[str, Any]:
-            choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
-            if asked.logprobs and found:
-                choice["logprobs"] = {"content": _logprobs(writer, found)}
-            return {**head, "object": "chat.completion.chunk", "choices": [choice]}
+            logprobs = logprobs_of(index, found) if found else None
+            choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
+            return {**head, "object": "chat.completion.chunk", "choices": [choice], **_usage_to_come(asked)}
 
         def chunks_of(p: Piece) -> Iterator[dict[str, Any]]:
             text, made = parts[p.choice].add(p.text), list[dict[str, Any]]()
             if p.reason:
-                rest, made = parts[p.choice].finish()
+                rest, made = finish(parts[p.choice])
                 text += rest
             if text or asked.logprobs:
                 yield chunk(p.choice, {"content": text}, [p])
@@ -174,13 +203,13 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
     for i, found in enumerate(await _all(writer)):
         parts = ToolCalls(calls)
         text = "".join(parts.add(p.text) for p in found)
-        rest, made = parts.finish()
+        rest, made = finish(parts)
         message = {"role": "assistant", "content": (text + rest) or (None if made else ""), "refusal": None}
         choices.append(
             {
                 "index": i,
                 "message": message | ({"tool_calls": made} if made else {}),
-                "logprobs": {"content": _logprobs(writer, found)} if asked.logprobs else None,
+                "logprobs": logprobs_of(i, found),
                 "finish_reason": "tool_calls" if made else found[-1].reason,
             }
         )
@@ -196,21 +225,43 @@ async def _all(writer: Writer) -> list[list[Piece]]:
     return found
 
 
-def _prompts(task: Any, prompts: list[str | int | list[int]], context: int) -> list[list[int]]:
-    """The tokens of each prompt; ApiError for the first one that is too long."""
+def _prompts(task: Any, prompts: list[str | int | list[int]], context: int, room: int) -> list[Prompt]:
+    """The tokens of each prompt; ApiError for the first one that leaves no room for so many further ones."""
     found = []
     for item in prompts:
         if isinstance(item, str):
             check_prompt(len(item), context, "prompt")
             with turn(len(item)):
-                found.append(task.prompt_ids(item))
+                found.append(Prompt(task.prompt_ids(item), item))
         elif isinstance(item, int) or not item or not all(0 <= i < task.config.vocab_size for i in item):
             problem = f"prompt: expected texts, or lists of ids from 0 to {task.config.vocab_size - 1}"
             raise ApiError(400, problem, param="prompt")
         else:
-            found.append(item)
-        check_tokens(found[-1], context, "prompt")
+            check_tokens(item, context, "prompt", room)
+            found.append(Prompt(item, task.tokenizer.backend.decode(item)))
+        check_tokens(found[-1].ids, context, "prompt", room)
     return found
+
+
+async def _begin(one: Served, prompt: Prompt, asked: CompletionRequest) -> Begin:
+    """What a completion begins with: the prompt, if it is echoed, and the log-probabilities of its tokens.
+
+    They are computed in parts, so that other requests have their turn, and the rest is left once the client is gone.
+    """
+    if asked.logprobs is None or not asked.echo:
+        return Begin(prompt.text if asked.echo else "", None)
+    if not one.task.model.runner.has_weights:
+        raise ApiError(400, f"echo with logprobs: {one.id} is an export, which computes no prompt's", param="echo")
+    blocks, found = text_logprobs(one.task.model, prompt.ids), [PromptToken(prompt.ids[0], None, ())]
+
+    def next_tokens(top: int) -> list[PromptToken]:
+        rows = next(blocks, ())
+        own = prompt.ids[len(found) :]
+        return [PromptToken(i, float(row[i]), top_tokens(row, top)) for i, row in zip(own, rows, strict=False)]
+
+    while some := await one.worker.run(partial(next_tokens, asked.logprobs)):
+        found += some
+    return Begin(prompt.text, TokenReport(one.bytes_of).of_completion(found))
 
 
 def _chat_ids(task: Any, messages: list[dict[str, Any]], shown: dict[str, Any]) -> list[int]:
@@ -244,25 +295,6 @@ def _wants_usage(asked: Writing) -> bool:
     return asked.stream_options is not None and asked.stream_options.include_usage
 
 
-def _logprobs(writer: Writer, found: list[Piece]) -> list[dict[str, Any]]:
-    """The log-probabilities of tokens in the form of chats."""
-
-    def shown(token: int, logprob: float) -> dict[str, Any]:
-        text = writer.name(token)
-        return {"token": text, "logprob": logprob, "bytes": [*text.encode()]}
-
-    return [{**shown(p.token, p.logprob), "top_logprobs": [shown(*one) for one in p.top]} for p in found]
-
-
-def _old_logprobs(writer: Writer, found: list[Piece], at: int) -> dict[str, Any]:
-    """The log-probabilities of tokens in the form of completions; at: characters before them."""
-    offsets = []
-    for p in found:
-        offsets.append(at)
-        at += len(p.text)
-    return {
-        "tokens": [writer.name(p.token) for p in found],
-        "token_logprobs": [p.logprob for p in found],
-        "top_logprobs": [{writer.name(token): logprob for token, logprob in p.top} for p in found],
-        "text_offset": offsets,
-    }
+def _usage_to_come(asked: Writing) -> dict[str, None]:
+    """The usage of the chunks before the last, where that has one."""
+    return {"usage": None} if _wants_usage(asked) else {}
