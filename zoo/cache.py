@@ -183,7 +183,13 @@ class LayerCache:
         return self._seen(k.shape[1], masked)
 
     def extend_rotated(
-        self, q: Array, k: Array, v: Array, cos_sin: tuple[Array, Array], masked: bool = False
+        self,
+        q: Array,
+        k: Array,
+        v: Array,
+        cos_sin: tuple[Array, Array],
+        masked: bool = False,
+        interleaved: bool = False,
     ) -> tuple[Array, Array, Array]:
         """`extend` with q (B, T, H, K) and k rotated by `ops.rope`.
 
@@ -191,7 +197,8 @@ class LayerCache:
         """
         cache, layer = self._cache, self._layer
         cache.check_room(*k.shape[:2])
-        q = ops.rope_write_(q, k, v, *cos_sin, cache.keys[layer], cache.values[layer], cache.start)
+        places = cache.keys[layer], cache.values[layer], cache.start
+        q = ops.rope_write_(q, k, v, *cos_sin, *places, interleaved=interleaved)
         return (q, *self._seen(k.shape[1], masked))
 
     @property

@@ -205,6 +205,7 @@ FAMILIES: dict[str, Family] = {
         heads=("Model", "Backbone"),
         processor="DINOv3ViTImageProcessor",
     ),
+    "cohere2": Family(module="zoo.models.cohere2", prefix="Cohere2", heads=_DECODER[:2]),
     "gemma3_text": Family(
         module="zoo.models.gemma3",
         prefix="Gemma3Text",

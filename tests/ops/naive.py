@@ -113,19 +113,19 @@ def rotary(positions, frequencies, scale):
     return scale * np.cos(angles), scale * np.sin(angles)
 
 
-def rope(x, cos, sin):
-    out = np.zeros(x.shape)
-    for b, t, h, i in np.ndindex(*x.shape[:3], x.shape[3] // 2):
+def rope(x, cos, sin, interleaved=False):
+    out, half = np.array(x, np.float64), cos.shape[-1]
+    for b, t, h, i in np.ndindex(*x.shape[:3], half):
         c, s = (_f64(a)[b if len(a) > 1 else 0, t, i] for a in (cos, sin))
-        p, q = _f64(x[b, t, h, i]), _f64(x[b, t, h, i + x.shape[3] // 2])
-        out[b, t, h, i], out[b, t, h, i + x.shape[3] // 2] = p * c - q * s, q * c + p * s
+        p, q = (_f64(x[b, t, h, at]) for at in ((2 * i, 2 * i + 1) if interleaved else (i, i + half)))
+        out[b, t, h, i], out[b, t, h, i + half] = p * c - q * s, q * c + p * s
     return out
 
 
-def rope_write_(q, k, v, cos, sin, keys, values, start):
-    write_(keys, rope(k, cos, sin), start)
+def rope_write_(q, k, v, cos, sin, keys, values, start, interleaved=False):
+    write_(keys, rope(k, cos, sin, interleaved), start)
     write_(values, v, start)
-    return rope(q, cos, sin)
+    return rope(q, cos, sin, interleaved)
 
 
 def activate(x, act):

@@ -87,18 +87,31 @@ def test_rope(rows, tokens, shared, make, lib, rng):
     check(ops.rope(lib(x), *found), naive.rope(x, *(ops.to_numpy(a) for a in found)))
 
 
+@pytest.mark.parametrize(("rows", "tokens"), FEW_AND_MANY)
+@pytest.mark.parametrize("interleaved", [True, False])
+@pytest.mark.parametrize("size", [6, 10])
+def test_rope_of_pairs_and_of_a_part(rows, tokens, interleaved, size, make, lib, rng):
+    x = make(rows, tokens, 5 * size).reshape(rows, tokens, 5, size)
+    cos, sin = naive.rotary(rng.integers(0, 50, (rows, tokens)), (1.0, 0.125, 0.001), 1.0)
+    turn = cos.astype(np.float32), sin.astype(np.float32)
+    found = ops.rope(lib(x), *map(lib, turn), interleaved=interleaved)
+    check(found, naive.rope(x, *turn, interleaved=interleaved))
+
+
 @pytest.mark.parametrize("tokens", [1, 3, 40])
-def test_rope_into_a_cache(tokens, lib, rng):
-    B, H, G, K, S = 3, 4, 2, 6, 45
+@pytest.mark.parametrize(("K", "interleaved"), [(6, False), (6, True), (8, False)])
+def test_rope_into_a_cache(tokens, K, interleaved, lib, rng):
+    B, H, G, S = 3, 4, 2, 45
     q, k, v = (rng.standard_normal((B, tokens, n, K), np.float32) for n in (H, G, G))
     start = np.array([0, 5, 2])
     turn = naive.rotary(start[:, None] + np.arange(tokens), (1.0, 0.125, 0.001), 1.5)
     turn = [a.astype(np.float32) for a in turn]
     keys, values = rng.standard_normal((2, B, S, G, K), np.float32)
     wanted_keys, wanted_values = keys.copy(), values.copy()
-    wanted = naive.rope_write_(q, k, v, *turn, wanted_keys, wanted_values, start)
+    order = {"interleaved": interleaved}
+    wanted = naive.rope_write_(q, k, v, *turn, wanted_keys, wanted_values, start, **order)
     places = lib(keys), lib(values)
-    check(ops.rope_write_(lib(q), lib(k), lib(v), *map(lib, turn), *places, lib(start)), wanted)
+    check(ops.rope_write_(lib(q), lib(k), lib(v), *map(lib, turn), *places, lib(start), **order), wanted)
     check(places[0], wanted_keys)
     np.testing.assert_array_equal(ops.to_numpy(places[1]), wanted_values)
 

@@ -120,15 +120,17 @@ def test_softmax_of_a_row_of_minus_infinity_is_zeros():
     check(ops.softmax, naive.softmax, [("B", "T", 5)], inputs=hiding)
 
 
-def test_rotary_positions():
+@pytest.mark.parametrize(("size", "interleaved"), [(6, False), (6, True), (8, False), (8, True)])
+def test_rotary_positions(size, interleaved):
     frequencies = (1.0, 0.3, 0.01)
 
     def run(x, at):
-        return ops.rope(x, *ops.rotary(at, frequencies, 1.2, x))
+        return ops.rope(x, *ops.rotary(at, frequencies, 1.2, x), interleaved=interleaved)
 
-    check(
-        run, lambda x, at: naive.rope(x, *naive.rotary(at, frequencies, 1.2)), [("B", "T", 2, 6), ("B", "T", "int64")]
-    )
+    def wanted(x, at):
+        return naive.rope(x, *naive.rotary(at, frequencies, 1.2), interleaved=interleaved)
+
+    check(run, wanted, [("B", "T", 2, size), ("B", "T", "int64")])
 
 
 @pytest.mark.parametrize("act", ["silu", "gelu", None])

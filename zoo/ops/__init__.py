@@ -147,24 +147,46 @@ def rotary(positions: Array, frequencies: tuple[float, ...], scale: float, like:
     return backend(like).rotary(positions, frequencies, scale, like)
 
 
-def rope(x: Array, cos: Array, sin: Array) -> Array:
+def rope(x: Array, cos: Array, sin: Array, *, interleaved: bool = False) -> Array:
     """Rotary position embedding (Su et al. 2021, https://arxiv.org/abs/2104.09864).
 
-    x (B, T, H, K), cos and sin (B or 1, T, K / 2) from `rotary` -> (B, T, H, K): the i-th and the (i + K / 2)-th
-    feature of each head are a point in the plane, rotated by the i-th angle of its token.  Rounded once, at the end.
+    x (B, T, H, K), cos and sin (B or 1, T, R / 2) from `rotary` -> (B, T, H, K).  Of the first R <= K features of each
+    head the i-th and the (i + R / 2)-th are a point in the plane, rotated by the i-th angle of its token.  The result
+    is rounded once.
+
+    interleaved: the points are features 2 i and 2 i + 1 of x, as in GPT-J and Cohere.  In the result they are i and
+    i + R / 2 all the same: products of queries and keys do not depend on the order.
     """
-    return backend(x).rope(x, cos, sin)
+    R, K = 2 * cos.shape[-1], x.shape[-1]
+    turned = x if R == K else x[..., :R]
+    if interleaved:
+        turned = cat([turned[..., 0::2], turned[..., 1::2]], 3)
+    turned = backend(x).rope(turned, cos, sin)
+    return turned if R == K else cat([turned, x[..., R:]], 3)
 
 
 def rope_write_(
-    q: Array, k: Array, v: Array, cos: Array, sin: Array, keys: Array, values: Array, start: Array
+    q: Array,
+    k: Array,
+    v: Array,
+    cos: Array,
+    sin: Array,
+    keys: Array,
+    values: Array,
+    start: Array,
+    *,
+    interleaved: bool = False,
 ) -> Array:
     """q rotated by `rope`; k, rotated as well, and v go into a cache: keys[b, start[b] : start[b] + T] = rope(k)[b].
 
-    q (B, T, H, K), k and v (B, T, G, K), cos and sin (B or 1, T, K / 2), keys and values (B, S, G, K), start (B,)
+    q (B, T, H, K), k and v (B, T, G, K), cos and sin (B or 1, T, R / 2), keys and values (B, S, G, K), start (B,)
     -> (B, T, H, K).
     """
-    return backend(q).rope_write_(q, k, v, cos, sin, keys, values, start)
+    if not interleaved and 2 * cos.shape[-1] == q.shape[-1]:
+        return backend(q).rope_write_(q, k, v, cos, sin, keys, values, start)
+    write_(keys, rope(k, cos, sin, interleaved=interleaved), start)
+    write_(values, v, start)
+    return rope(q, cos, sin, interleaved=interleaved)
 
 
 def glu(x: Array, act: str | None) -> Array:

@@ -41,8 +41,11 @@ class _Layer:
         self.pair = CachedKeys(self.keys, k, self.in_place), CachedValues(self.values, v, self.in_place)
         return self.pair
 
-    def extend_rotated(self, q: Any, k: Any, v: Any, cos_sin: Any, masked: bool = False) -> tuple[Any, Any, Any]:
-        return (ops.rope(q, *cos_sin), *self.extend(ops.rope(k, *cos_sin), v))
+    def extend_rotated(
+        self, q: Any, k: Any, v: Any, cos_sin: Any, masked: bool = False, interleaved: bool = False
+    ) -> tuple[Any, Any, Any]:
+        q, k = (ops.rope(x, *cos_sin, interleaved=interleaved) for x in (q, k))
+        return (q, *self.extend(k, v))
 
 
 def trace_step(

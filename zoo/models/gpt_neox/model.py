@@ -54,19 +54,11 @@ class Attention(Module):
         """x, residual (B, T, D) -> (B, T, D)."""
         (B, T, _), K = x.shape, self.size
         y = self.qkv(x).reshape(B, T, self.heads, 3 * K)  # head by head, unlike a fused projection of Llama
-        q, k, v = rotate_part(y[..., :K], c.cos_sin), rotate_part(y[..., K : 2 * K], c.cos_sin), y[..., 2 * K :]
+        q, k, v = ops.rope(y[..., :K], *c.cos_sin), ops.rope(y[..., K : 2 * K], *c.cos_sin), y[..., 2 * K :]
         if cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
         a = ops.attention(q, k, v, **c.visible, dropout=self.dropout.rate)
         return self.out(a.reshape(B, T, -1), residual)
-
-
-def rotate_part(x: Array, cos_sin: tuple[Array, Array]) -> Array:
-    """Rotate the first R features of x (B, T, H, K); cos_sin: two of (B or 1, T, R / 2)."""
-    R = 2 * cos_sin[0].shape[-1]
-    if x.shape[-1] == R:
-        return ops.rope(x, *cos_sin)
-    return ops.cat([ops.rope(x[..., :R], *cos_sin), x[..., R:]], 3)
 
 
 class Layer(Module):

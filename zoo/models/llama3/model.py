@@ -70,6 +70,8 @@ class Embeddings(Module):
 class Attention(Module):
     """Grouped-query attention; in some layers of some families within a window, or without positions."""
 
+    interleaved: ClassVar[bool] = False  # the order of the features that positions rotate
+
     def __init__(self, w: Weights, cfg: LlamaConfig, layer: int):
         D, K = cfg.hidden_size, cfg.head_size
         self.heads, self.groups = cfg.num_attention_heads, cfg.key_heads
@@ -86,10 +88,11 @@ class Attention(Module):
     def __call__(self, x: Array, c: RopeContext, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D)."""
         q, k, v = self.project(x)
+        turn = {"interleaved": self.interleaved}
         if cache is not None and self.rotates:
-            q, k, v = cache.extend_rotated(q, k, v, c.cos_sin, masked=c.mask is not None)
+            q, k, v = cache.extend_rotated(q, k, v, c.cos_sin, masked=c.mask is not None, **turn)
         elif self.rotates:
-            q, k = ops.rope(q, *c.cos_sin), ops.rope(k, *c.cos_sin)
+            q, k = (ops.rope(x, *c.cos_sin, **turn) for x in (q, k))
         elif cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
         a = ops.attention(q, k, v, **c.visible, window=self.window, dropout=self.dropout.rate)

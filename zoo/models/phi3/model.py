@@ -16,31 +16,14 @@ from ..llama3 import model as llama
 from .config import Phi3Config
 
 
-class Attention(Module):
+class Attention(llama.Attention):
     def __init__(self, w: Weights, cfg: Phi3Config, layer: int):
         D, K = cfg.hidden_size, cfg.head_size
         self.heads, self.groups = cfg.num_attention_heads, cfg.key_heads
         self.qkv = Linear(w / "qkv_proj", D, (self.heads + 2 * self.groups) * K, bias=False)
         self.dropout = Dropout(cfg.attention_dropout or 0.0)
         self.out = Linear(w / "o_proj", self.heads * K, D, bias=False, dropout=cfg.resid_pdrop)
-        self.window = cfg.window(layer)
-
-    def __call__(self, x: Array, c: llama.RopeContext, cache: LayerCache | None) -> Array:
-        """x (B, T, D) -> (B, T, D)."""
-        q, k, v = ops.split_heads(self.qkv(x), self.heads, self.groups)
-        q, k = rotate_part(q, c.cos_sin), rotate_part(k, c.cos_sin)
-        if cache is not None:
-            k, v = cache.extend(k, v, masked=c.mask is not None)
-        a = ops.attention(q, k, v, **c.visible, window=self.window, dropout=self.dropout.rate)
-        return self.out(a.reshape(*x.shape[:2], -1))
-
-
-def rotate_part(x: Array, cos_sin: tuple[Array, Array]) -> Array:
-    """Rotate the first R features of x (B, T, H, K); cos_sin: two of (B or 1, T, R / 2)."""
-    R = 2 * cos_sin[0].shape[-1]
-    if x.shape[-1] == R:
-        return ops.rope(x, *cos_sin)
-    return ops.cat([ops.rope(x[..., :R], *cos_sin), x[..., R:]], 3)
+        self.window, self.rotates = cfg.window(layer), True
 
 
 class Layer(Module):
