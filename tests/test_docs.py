@@ -44,6 +44,7 @@ STAND_INS = {
     "google/vit-base-patch16-224": "vit-base-patch16-224",
     "microsoft/beit-base-finetuned-ade-640-640": "beit-base-finetuned-ade-640-640",
     "facebook/detr-resnet-50": "detr-resnet-50-timm",
+    "depth-anything/Depth-Anything-V2-Small-hf": "Depth-Anything-V2-Small",
     "nvidia/segformer-b0-finetuned-ade-512-512": "segformer-b0-finetuned-ade-512-512",
     "microsoft/table-transformer-detection": "table-transformer-detection",
     "microsoft/table-transformer-structure-recognition-v1.1-all": "table-transformer-structure-recognition-v1.1-all",

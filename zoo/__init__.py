@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .tasks.answer import Answer
     from .tasks.base import Task
     from .tasks.classify import Classify
+    from .tasks.depth import Depth
     from .tasks.detect import Detect
     from .tasks.embed import Embed
     from .tasks.fill_mask import FillMask
@@ -86,6 +87,8 @@ def load(name_or_folder: Name, *, task: Literal["segment"], **options: Unpack[Lo
 @overload
 def load(name_or_folder: Name, *, task: Literal["detect"], **options: Unpack[LoadOptions]) -> Detect: ...
 @overload
+def load(name_or_folder: Name, *, task: Literal["depth"], **options: Unpack[LoadOptions]) -> Depth: ...
+@overload
 def load(name_or_folder: Name, *, task: Literal["read"], **options: Unpack[LoadOptions]) -> Read: ...
 @overload
 def load(
@@ -120,7 +123,7 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
 
     task: for texts "embed", "sparse-embed", "multi-vector-embed", "fill-mask", "classify", "tag", "answer", "rerank",
     "generate", "text2text-generation", "summarization", "translation" or "zero-shot-classification", for images
-    "embed", "classify", "segment", "detect", "read" or "zero-shot-image-classification", for sounds
+    "embed", "classify", "segment", "detect", "depth", "read" or "zero-shot-image-classification", for sounds
     "automatic-speech-recognition" or "audio-classification"; by default the task that the checkpoint was trained for.
     With a literal task, type checkers know the return type.
     device: None or "cpu" runs on NumPy, without torch; "auto" on the fastest of CUDA, ONNX Runtime and NumPy that is

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .task_kinds import Input, TaskKind, loss_of_head, task_of_head
+from .task_kinds import TASKS, Input, TaskKind, loss_of_head, task_of_head
 
-# Heads with these words in their names are those of models of images.
-_OF_IMAGES = ("Image", "Segmentation", "ObjectDetection", "Backbone")
+
+def is_of_images(head: str) -> bool:
+    """True for a head that only tasks of images have, and for a backbone."""
+    return head == "Backbone" or {kind.reads for kind in TASKS if head in kind.heads} == {"image"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +53,7 @@ class Family:
 
     def __post_init__(self) -> None:
         if not self.reads:
-            of_images = any(word in head for head in self.heads for word in _OF_IMAGES)
-            object.__setattr__(self, "reads", ("image",) if of_images else ("text",))
+            object.__setattr__(self, "reads", ("image",) if any(map(is_of_images, self.heads)) else ("text",))
 
     @property
     def reads_images(self) -> bool:

@@ -137,6 +137,13 @@ FAMILIES: dict[str, Family] = {
         heads=("Model", "ForImageClassification", "Backbone"),
         processor="BitImageProcessor",
     ),
+    "depth_anything": Family(
+        module="zoo.models.depth_anything",
+        prefix="DepthAnything",
+        heads=("ForDepthEstimation",),
+        processor="DPTImageProcessor",
+        stages={"layer": "backbone.encoder.layer"},
+    ),
     "convnext": Family(
         module="zoo.models.convnext",
         prefix="ConvNext",

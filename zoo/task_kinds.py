@@ -76,7 +76,8 @@ class TaskKind:
     pipelines: the names of transformers' pipelines for it, the first that of the Hub; `zoo.load` takes them too.
     heads: end of a class's name -> the name of its loss in zoo/apps/train/losses.py, or None.  Checkpoints of these
         classes were trained for the task.
-    model: the protocol in zoo/tasks/protocols.py of what it reads of a model; "" for nothing that has a name.
+    model: the protocol of what it reads of a model, in zoo/tasks/protocols.py or as "module of zoo.tasks:name"; "" for
+        nothing that has a name.
     output: the protocol of what it reads of the model's output, where that is no array of logits.
     borrows: the task whose heads serve this one in families without a head of its own.
     classes: head -> the class of the task, where it is another one.
@@ -84,6 +85,7 @@ class TaskKind:
     options: further arguments that commands and pages offer.
     ranks: True if one call takes all inputs: the first is a query, the others are documents.
     streams: True if `task.stream(text)` gives the result in pieces.
+    draws: True if its results are pictures, too (`zoo run --overlay`).
     labelled: True if config.json names what it finds.
     recipe: the class in zoo/apps/train/recipes.py that trains it, if any.
     part: rows of a part of `zoo map`, after which a job that is stopped can resume.
@@ -103,6 +105,7 @@ class TaskKind:
     options: tuple[CallOption, ...] = ()
     ranks: bool = False
     streams: bool = False
+    draws: bool = False
     labelled: bool = False
     recipe: str | None = None
     part: int = 1024
@@ -295,6 +298,7 @@ TASKS: list[TaskKind] = [
         heads={"ForSemanticSegmentation": "segmentation", "ForSegmentation": None},
         classes={"ForSegmentation": "segment_objects:SegmentObjects"},
         labelled=True,
+        draws=True,
         **_IMAGES,
     ),
     TaskKind(
@@ -306,6 +310,17 @@ TASKS: list[TaskKind] = [
         output="Objects",
         options=(THRESHOLD,),
         labelled=True,
+        draws=True,
+        **_IMAGES,
+    ),
+    TaskKind(
+        name="depth",
+        cls="depth:Depth",
+        help="the depth of each pixel; --overlay writes it as a picture in grey",
+        pipelines=("depth-estimation",),
+        heads={"ForDepthEstimation": None},
+        output="depth:DepthOutput",
+        draws=True,
         **_IMAGES,
     ),
     TaskKind(

@@ -53,6 +53,8 @@ TABLE = {
     "size": 800,
 }
 
+DPT = {"image_processor_type": "DPTImageProcessor", "keep_aspect_ratio": True, "ensure_multiple_of": 14}
+
 CONFIGS: dict[str, dict[str, Any]] = {
     "vit": VIT,
     "vit defaults": {"image_processor_type": "ViTImageProcessor"},
@@ -92,6 +94,9 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "convnext whole": {"image_processor_type": "ConvNextImageProcessor", "size": 400, "crop_pct": None},
     "siglip": {"image_processor_type": "SiglipImageProcessor", "size": {"height": 100, "width": 60}},
     "segformer": {"image_processor_type": "SegformerImageProcessor", "do_reduce_labels": True, "size": 90},
+    "dpt defaults": {"image_processor_type": "DPTImageProcessor"},
+    "dpt": {"image_processor_type": "DPTImageProcessor", "size": [100, 150], "ensure_multiple_of": 14},
+    "dpt shape": {**IMAGENET, **DPT, "size": {"height": 140, "width": 210}},
     "detr defaults": {"image_processor_type": "DetrImageProcessor"},
     "detr int": {"image_processor_type": "DetrImageProcessor", "size": 300},
     "detr edges": {"image_processor_type": "DetrImageProcessor", "size": {"shortest_edge": 200, "longest_edge": 300}},

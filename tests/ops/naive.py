@@ -273,7 +273,7 @@ def _resized(x, count, mode):
         if mode == "nearest":
             out.append(x[min(math.floor(np.float32(i) * np.float32(N / count)), N - 1)])
             continue
-        at = (i + 0.5) * N / count - 0.5
+        at = i * (N - 1) / max(count - 1, 1) if mode.endswith("corners") else (i + 0.5) * N / count - 0.5
         if mode.endswith("antialias"):
             weights = [_aliased(abs(k - at) / max(N / count, 1), mode) for k in range(N)]
             out.append(sum(w * x[k] for k, w in enumerate(weights)) / sum(weights))

@@ -106,7 +106,9 @@ def test_windows(shift):
     check(both(ops), both(naive), [("B", "Y", "X", 3)])
 
 
-@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "bilinear antialias", "bicubic antialias", "nearest"])
+@pytest.mark.parametrize(
+    "mode", ["bilinear", "bilinear corners", "bicubic", "bilinear antialias", "bicubic antialias", "nearest"]
+)
 def test_interpolate(mode):
     def both(f):
         def run(x, y):

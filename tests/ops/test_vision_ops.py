@@ -14,6 +14,8 @@ from zoo import ops
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops.on_numpy import conv, winograd
 
+MODES = ("bilinear", "bilinear corners", "bicubic", "bilinear antialias", "bicubic antialias")
+
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
@@ -139,14 +141,14 @@ def test_a_folded_norm_does_what_the_norm_does(transposed, biased, lib, rng):
     check(op(lib(x), *folded, 2), wanted)
 
 
-@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "bilinear antialias", "bicubic antialias"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", [(7, 5), (14, 10), (3, 4), (1, 1), (20, 3), (8, 13)])
 def test_interpolate(mode, size, image, lib):
     x = image(2, 7, 5, 3)
     check(ops.interpolate(lib(x), size, mode), naive.interpolate(x, size, mode))
 
 
-@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "bilinear antialias", "bicubic antialias"])
+@pytest.mark.parametrize("mode", MODES)
 def test_interpolate_is_torch_s(mode, rng):
     """To a few roundings: where a sample is taken follows from float32 arithmetic, which has to be torch's."""
     torch = pytest.importorskip("torch", reason="needs torch, the reference")
@@ -154,14 +156,14 @@ def test_interpolate_is_torch_s(mode, rng):
         x = rng.standard_normal((1, *before, 2)).astype(np.float32)
         nchw = torch.from_numpy(x).permute(0, 3, 1, 2)
         how = {"mode": mode.partition(" ")[0], "antialias": mode.endswith("antialias")}
-        wanted = torch.nn.functional.interpolate(nchw, size=after, align_corners=False, **how)
+        wanted = torch.nn.functional.interpolate(nchw, size=after, align_corners=mode.endswith("corners"), **how)
         found = ops.interpolate(x, after, mode)
         np.testing.assert_allclose(found, wanted.permute(0, 2, 3, 1), rtol=0, atol=2e-6 * np.abs(x).max())
 
 
 def test_interpolate_to_the_same_size_changes_nothing(rng):
     x = rng.standard_normal((1, 14, 9, 3)).astype(np.float32)
-    for mode in ("bilinear", "bicubic", "bilinear antialias", "bicubic antialias"):
+    for mode in MODES:
         np.testing.assert_array_equal(ops.interpolate(x, (14, 9), mode), x)
 
 

@@ -64,6 +64,12 @@ PRESETS = {
     "Segformer": Preset(
         {**_VIT, "size": 512, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}, crops=False, pads=False
     ),
+    # Whose images keep their shape, or not, in sizes that are multiples of a number.
+    "DPT": Preset(
+        {**_VIT, "size": 384, "resample": BICUBIC, "ensure_multiple_of": 1, "keep_aspect_ratio": False},
+        crops=False,
+        pads=False,
+    ),
     "RTDetr": Preset(
         {
             **_COMMON,

@@ -108,6 +108,10 @@ class ImageProcessor:
             if values["size"] is not None:
                 raise UnsupportedError(f"size = {values['size']!r} beside max_num_patches for {name}ImageProcessor")
             values["size"] = {key: values[key] for key in ("patch_size", "max_num_patches")}
+        if "ensure_multiple_of" in preset.defaults:
+            near = "near" if _flag("keep_aspect_ratio", values["keep_aspect_ratio"]) else "exact"
+            height, width = read_height_width("size", values["size"])
+            values["size"] = {f"{near}_height": height, f"{near}_width": width, "step": values["ensure_multiple_of"]}
         if "crop_pct" in preset.defaults:
             values |= _cropped_part(values)
         on = {step: _flag(step, values.get(step)) for step in _STEPS}

@@ -116,6 +116,24 @@ def _of_patches(size: dict[str, int], height: int, width: int) -> tuple[int, int
     return patches(height, least) * patch, patches(width, least) * patch
 
 
+def _in_steps(side: float, step: int) -> int:
+    """The multiple of `step` next to `side`, halves to even."""
+    return round(side / step) * step
+
+
+def _exact_in_steps(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """DPT's rule: both sides in whole steps."""
+    high, wide = size["exact_height"] / height, size["exact_width"] / width
+    return _in_steps(high * height, size["step"]), _in_steps(wide * width, size["step"])
+
+
+def _near_in_steps(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """DPT's rule for images that keep their shape: scaled to the height or to the width, whichever changes it less."""
+    high, wide = size["near_height"] / height, size["near_width"] / width
+    scale = wide if abs(1 - wide) < abs(1 - high) else high
+    return _in_steps(scale * height, size["step"]), _in_steps(scale * width, size["step"])
+
+
 RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]]] = {
     frozenset({"height", "width"}): _exact,
     frozenset({"shortest_edge"}): _short,
@@ -123,4 +141,6 @@ RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]
     frozenset({"longest_edge"}): _long,
     frozenset({"max_height", "max_width"}): _within,
     frozenset({"patch_size", "max_num_patches"}): _of_patches,
+    frozenset({"exact_height", "exact_width", "step"}): _exact_in_steps,
+    frozenset({"near_height", "near_width", "step"}): _near_in_steps,
 }

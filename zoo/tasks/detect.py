@@ -55,7 +55,6 @@ class Detections(list[Detection]):
 
 class Objects(ResultFormat):
     columns: ClassVar[dict[str, Any]] = {"objects": [{**LABEL, "box": ["double"]}]}
-    draws = True
 
     def lines(self, result: Detections) -> Lines:
         return [(one.label, f"{one.score:.4f}", ", ".join(f"{v:.1f}" for v in one.box)) for one in result]

@@ -32,7 +32,6 @@ class ResultFormat:
 
     columns: ClassVar[dict[str, Any]] = {}
     with_top_k: ClassVar[dict[str, Any]] = {}
-    draws = False  # True if `picture` gives one
 
     def row(self, result: Any, top_k: bool = False) -> dict[str, Any]:
         """The result of one input in these columns; top_k: with those of `with_top_k`."""
@@ -52,7 +51,7 @@ class ResultFormat:
             yield title, self.lines(result)
 
     def picture(self, result: Any) -> Image.Image:
-        """The input with the result drawn on it."""
+        """The input with the result drawn on it, for tasks whose row says `draws`."""
         raise NotImplementedError
 
 

@@ -66,7 +66,6 @@ class Segmentations(ResultFormat):
 
     area: ClassVar[dict[str, str]] = {"label": "string", "share": "double"}
     columns: ClassVar[dict[str, Any]] = {"height": "int64", "width": "int64", "labels": [area]}
-    draws = True
 
     def row(self, result: Segmentation, top_k: bool = False) -> dict[str, Any]:
         labels = [{"label": area.label, "share": area.share} for area in result.labels]

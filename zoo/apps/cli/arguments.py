@@ -118,7 +118,8 @@ def _run(add: Add) -> None:
     add("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
     task_argument(add)
     add_options(add, TASKS)
-    add("--overlay", metavar="FILE", help="for segment, detect: a PNG file for the image with its labels")
+    drawn = ", ".join(kind.name for kind in TASKS if kind.draws)
+    add("--overlay", metavar="FILE", help=f"for {drawn}: a PNG file for the image with the result drawn on it")
 
 
 def _embed(add: Add) -> None:

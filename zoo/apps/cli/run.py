@@ -12,7 +12,6 @@ import zoo
 
 from ...errors import BatchError, InputError, ZooError
 from ...task_kinds import TASKS, TaskKind, tasks_named
-from ...tasks import task_class
 from .call_options import check_options, flag_of, given_options
 from .generation import loading_of, write
 from .parser import UsageError
@@ -102,8 +101,8 @@ def _check(args: argparse.Namespace, kind: TaskKind) -> None:
     """Raise UsageError for options that the task does not have and inputs that do not fit together."""
     check_options(args, kind)
     if args.overlay is not None:
-        if not task_class(kind).results.draws:
-            drawn = dict.fromkeys(one.name for one in TASKS if task_class(one).results.draws)
+        if not kind.draws:
+            drawn = [one.name for one in TASKS if one.draws]
             raise UsageError(f"--overlay is for {', '.join(drawn)}, and the task is {kind.name}")
         if len(args.inputs) != 1 or args.inputs == ["-"]:
             raise UsageError("--overlay needs exactly one INPUT, the path of an image")

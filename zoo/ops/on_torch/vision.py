@@ -70,7 +70,8 @@ def interpolate(x: Tensor, size: Pair, mode: str) -> Tensor:
         kind = mode.removesuffix(" antialias")
         y = F.interpolate(_planes(x).float(), size=size, mode=kind, align_corners=False, antialias=True)
         return y.to(x.dtype).permute(0, 2, 3, 1)
-    return F.interpolate(_planes(x), size=size, mode=mode, align_corners=False).permute(0, 2, 3, 1)
+    kind, _, corners = mode.partition(" ")
+    return F.interpolate(_planes(x), size=size, mode=kind, align_corners=bool(corners)).permute(0, 2, 3, 1)
 
 
 def _nearest(before: int, after: int, like: Tensor) -> Tensor:

@@ -184,11 +184,11 @@ def interpolate(x: Symbol, size: tuple[int, int], mode: str) -> Symbol:
         return x
     if x.is_constant and all(is_fixed(n) for n in size):
         return x.constant(on_numpy.interpolate(x.value, size, mode))
-    if mode != "bilinear":
+    if mode not in _AS_RESIZE:
         for axis, count in zip((1, 2), size, strict=True):
             x = _ALONG[mode](x, axis, count)
         return x
-    sizes, how = x.graph.lengths((B, C, *size)), {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+    sizes, how = x.graph.lengths((B, C, *size)), {"mode": "linear", "coordinate_transformation_mode": _AS_RESIZE[mode]}
     return image(x.new("Resize", [planes(x), "", "", sizes], (B, C, *size), **how))
 
 
@@ -248,6 +248,7 @@ def _averaged(x: Symbol, axis: int, count: int, cubic: bool = False) -> Symbol:
     return x.new("MatMul", [weights, rows], (B, count, X * C)).reshape(B, count, X, C)
 
 
+_AS_RESIZE = {"bilinear": "half_pixel", "bilinear corners": "align_corners"}
 _ALONG = {
     "nearest": _nearest,
     "bicubic": _cubic,
