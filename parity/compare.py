@@ -290,7 +290,8 @@ def has_tokens(name: str, array: np.ndarray | None, mask: np.ndarray | None) -> 
 
 def _same_rows(name: str, pair: Pair, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray | None:
     """True for each row of logits whose largest value is at the same place; None if the stage is no choice."""
-    if name in OVER_TOKENS and pair.mask is not None:  # the choice is among a text's tokens
+    # The choice is among a text's tokens, where the logits have no other columns.
+    if name in OVER_TOKENS and pair.mask is not None and has_tokens(name, ours, pair.mask):
         ours, theirs = (np.where(pair.mask, array, -np.inf) for array in both(pair))
     if "logits" not in name or theirs.shape[-1] < 2:
         return None

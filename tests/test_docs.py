@@ -24,6 +24,7 @@ import zoo.hub
 from benchmarks import pages
 from checks.blocks import PAGES, blocks
 from parity.checkpoints import build
+from parity.vocabularies import WRITERS
 from tests.small_pdf import pdf, text
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
@@ -32,6 +33,8 @@ from zoo.checkpoint.files import local_checkpoint
 from zoo.checkpoint.names import as_name
 
 ROOT = Path(__file__).parent.parent
+COLBERT = "colbert-ir/colbertv2.0"
+LAYOUT = "microsoft/layoutlmv3-base-finetuned-funsd"
 STAND_INS = {
     "google-bert/bert-base-uncased": "bert-base-uncased",
     "colbert-ir/colbertv2.0": "bert-base-uncased",
@@ -45,6 +48,7 @@ STAND_INS = {
     "microsoft/beit-base-finetuned-ade-640-640": "beit-base-finetuned-ade-640-640",
     "facebook/detr-resnet-50": "detr-resnet-50-timm",
     "depth-anything/Depth-Anything-V2-Small-hf": "Depth-Anything-V2-Small",
+    LAYOUT: "layoutlmv3-funsd",
     "nvidia/segformer-b0-finetuned-ade-512-512": "segformer-b0-finetuned-ade-512-512",
     "microsoft/table-transformer-detection": "table-transformer-detection",
     "microsoft/table-transformer-structure-recognition-v1.1-all": "table-transformer-structure-recognition-v1.1-all",
@@ -55,7 +59,6 @@ STAND_INS = {
     "openai/clip-vit-base-patch32": "clip-vit-base-patch32",
     "FacebookAI/roberta-large-mnli": "electra-classifier",
 }
-COLBERT = "colbert-ir/colbertv2.0"
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 CHAT = "meta-llama/Llama-3.2-1B-Instruct"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -75,6 +78,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             made[name] = write_chat_checkpoint(path) if name == CHAT else build(STAND_INS[name], path)
             if name == COLBERT:
                 add_projection(path)
+            if name == LAYOUT:  # whose tokenizer in transformers takes boxes, too: parity has none
+                WRITERS["bpe"](path, 500, 160)
         return made[name]
 
     return folder

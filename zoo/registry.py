@@ -228,6 +228,19 @@ FAMILIES: dict[str, Family] = {
     "granite": Family(module="zoo.models.granite", prefix="Granite", heads=_DECODER[:2]),
     "llama": Family(module="zoo.models.llama3", prefix="Llama", heads=_DECODER),
     "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER),
+    "layoutlmv3": Family(
+        module="zoo.models.layoutlmv3",
+        prefix="LayoutLMv3",
+        heads=("Model", "ForTokenClassification", "ForSequenceClassification", "ForQuestionAnswering"),
+        tasks={
+            "Model": None,
+            "ForTokenClassification": "tag-page",
+            "ForSequenceClassification": None,
+            "ForQuestionAnswering": None,
+        },
+        reads=("image", "text"),
+        processor="LayoutLMv3ImageProcessor",
+    ),
     "olmo2": Family(module="zoo.models.olmo2", prefix="Olmo2", heads=_DECODER[:3]),
     "opt": Family(
         module="zoo.models.opt",

@@ -44,6 +44,13 @@ CONTEXT = CallOption(name="context", metavar="C", help="the text that holds the 
 LABELS = CallOption(
     name="candidate_labels", flag="labels", metavar="A,B,C", help="the labels to choose from, in words", required=True
 )
+WORDS = CallOption(
+    name="words",
+    metavar="FILE",
+    help="a JSON file with the words of an image and their boxes",
+    required=True,
+    each=True,
+)
 THRESHOLD = CallOption(name="threshold", type=float, metavar="F", help="the lowest score, 0 ... 1", least=0, most=1)
 LINES = CallOption(name="lines", type=bool, help="each image has several lines")
 NUM_BEAMS = CallOption(name="num_beams", type=int, metavar="N", help="width of the beam search (1)", least=1)
@@ -321,6 +328,14 @@ TASKS: list[TaskKind] = [
         heads={"ForDepthEstimation": None},
         output="depth:DepthOutput",
         draws=True,
+        **_IMAGES,
+    ),
+    TaskKind(
+        name="tag-page",
+        cls="page_tag:PageTag",
+        help="a label for each of --words of an image, by the words, their places and the image (LayoutLMv3)",
+        options=(WORDS,),
+        labelled=True,
         **_IMAGES,
     ),
     TaskKind(

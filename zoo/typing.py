@@ -69,7 +69,7 @@ class RecordField(NamedTuple):
 
     path: str  # in the record
     name: str  # of the argument, as Hugging Face has it
-    dims: tuple[str, ...]  # in the letters of the record's shape legend
+    dims: tuple[str, ...]  # in the letters of the record's shape legend; in small letters where the length is fixed
     dtype: str
     fill: int = 0  # the default if the field is None
 

@@ -94,6 +94,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "convnext whole": {"image_processor_type": "ConvNextImageProcessor", "size": 400, "crop_pct": None},
     "siglip": {"image_processor_type": "SiglipImageProcessor", "size": {"height": 100, "width": 60}},
     "segformer": {"image_processor_type": "SegformerImageProcessor", "do_reduce_labels": True, "size": 90},
+    "layoutlmv3": {"image_processor_type": "LayoutLMv3ImageProcessor", "apply_ocr": False},
     "dpt defaults": {"image_processor_type": "DPTImageProcessor"},
     "dpt": {"image_processor_type": "DPTImageProcessor", "size": [100, 150], "ensure_multiple_of": 14},
     "dpt shape": {**IMAGENET, **DPT, "size": {"height": 140, "width": 210}},

@@ -217,6 +217,8 @@ def relative_bias(table, T, k, start=None):
 
 
 def gather_bias(table, index):
+    if np.ndim(index) == 3:
+        return np.concatenate([gather_bias(table, one) for one in index])
     return np.array([[[_f64(table)[i, h] for i in row] for row in index] for h in range(table.shape[1])])[None]
 
 

@@ -143,6 +143,12 @@ def test_lookups():
     check(
         lambda i, t: ops.gather_bias(t, i), lambda i, t: naive.gather_bias(t, i), [("T", "S", "int64")], [random(3, 4)]
     )
+    check(
+        lambda i, t: ops.gather_bias(t, i),
+        lambda i, t: naive.gather_bias(t, i),
+        [("B", "T", "S", "int64")],
+        [random(3, 4)],
+    )
 
 
 @pytest.mark.parametrize("normalise", [False, True])

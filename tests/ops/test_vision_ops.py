@@ -291,6 +291,8 @@ def test_small_ops(image, lib, rng):
     check(ops.where(lib(mask), lib(x), lib(y)), naive.where(mask, x, y))
     table, index = rng.standard_normal((11, 3)).astype(np.float32), rng.integers(0, 11, (4, 6))
     check(ops.gather_bias(lib(table), lib(index)), naive.gather_bias(table, index))
+    several = rng.integers(0, 11, (2, 5, 6))
+    check(ops.gather_bias(lib(table), lib(several)), naive.gather_bias(table, several))
     np.testing.assert_array_equal(
         ops.to_numpy(ops.bucket(lib(index), (1, 2, 5, 9))),
         [[np.sum(one >= np.array([1, 2, 5, 9])) for one in row] for row in index],

@@ -42,6 +42,10 @@ PRESETS = {
     "DeiT": Preset({**_VIT, "size": 256, "resample": BICUBIC, "do_center_crop": True, "crop_size": 224}),
     # transformers rounds no grey level between resizing and rescaling: the two differ by half a level at most.
     "DINOv3ViT": Preset({**_VIT, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}),
+    # transformers' own also reads the words, with Tesseract: here they are given.
+    "LayoutLMv3": Preset(
+        {**_VIT, "apply_ocr": True, "ocr_lang": None, "tesseract_config": ""}, crops=False, pads=False
+    ),
     "Beit": Preset({**_VIT, "resample": BICUBIC, "crop_size": 224}, pads=False),
     "Bit": _CLIP,
     "CLIP": _CLIP,

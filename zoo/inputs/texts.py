@@ -151,7 +151,7 @@ class TextModel(Pretrained):
         """The class's output for checked inputs; the caller advances the cache."""
         raise NotImplementedError
 
-    def records(self, *args: Any, **given: Any) -> tuple[TextInputs]:
+    def records(self, *args: Any, **given: Any) -> tuple[Any, ...]:
         return (self.tokens(*args, **given),)
 
     def example(
@@ -326,7 +326,7 @@ class ChoiceModel(TextModel):
         """As for other texts; each row has one choice."""
         return {name: array[:, None] for name, array in super().example(seed, **sizes).items()}
 
-    def records(self, *args: Any, **given: Any) -> tuple[TextInputs]:
+    def records(self, *args: Any, **given: Any) -> tuple[Any, ...]:
         return (self.tokens(*args, **{name: array.reshape(-1, array.shape[-1]) for name, array in given.items()}),)
 
 

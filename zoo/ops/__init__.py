@@ -271,7 +271,10 @@ def add_scaled(x: Array, y: Array, scale: Array) -> Array:
 
 
 def gather_bias(table: Array, index: Array) -> Array:
-    """A bias for `attention`, looked up in a table.  table (R, H), index (T, S) integers in [0, R) -> (1, H, T, S)."""
+    """A bias for `attention`, looked up in a table.
+
+    table (R, H), index (T, S) or (B, T, S) integers in [0, R) -> (B or 1, H, T, S).
+    """
     charge((table.shape[-1], *index.shape), "a bias", 4)
     return backend(table).gather_bias(table, index)
 

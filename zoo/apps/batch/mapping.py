@@ -255,6 +255,8 @@ def map_files(
 def _arguments(kind: TaskKind, text: str | None, pair: str | None, question: str, context: str) -> dict[str, str]:
     """The arguments of a task's call, and the columns that they are from."""
     named = {"question": question, "context": context}
+    if needed := [option.name for option in kind.options if option.each and option.required]:
+        raise UnsupportedError(f"{kind.name} needs {needed[0]} for each row: zoo.load(...) and zoo run do that")
     if pair is not None and kind.option("pairs") is None:
         raise InputError(f"pair is for classify of texts, and the task is {kind.name}")
     if kind.arguments[0] in named:

@@ -62,7 +62,7 @@ def check_options(args: argparse.Namespace, *kinds: TaskKind) -> None:
             same = kinds[0].name in names  # which is also a task for other inputs
             found = f"this checkpoint reads {kinds[0].reads}s" if same else f"the task is {kinds[0].name}"
             raise UsageError(f"{flag_of(option)} is for {', '.join(names)}{' of texts' * same}, and {found}")
-        if given is None and option.required and option in own:
+        if given is None and option.required and option in own and not (option.each and args.command == "map"):
             raise UsageError(f"{kinds[0].name} needs {flag_of(option)} {option.metavar}: {option.help}")
 
 

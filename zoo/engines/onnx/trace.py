@@ -25,7 +25,6 @@ from .ops.symbol import BOOL, INT, Symbol, constant
 from .signature import GraphInput, GraphOutput, Signature, get, put
 
 NO_IMAGES = ("intermediate_hidden_states", "pred_masks")  # outputs with four axes, as they are in transformers
-CHANNELS = "channels"  # the axis of images that a graph has before height and width
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,8 @@ def _symbolic(
     reader: the model's part for it.  taken: inputs that the graph has even if they are None in the record.
     """
     of_images = isinstance(record, ImageInputs)
-    fixed = {CHANNELS, "D", "E", "P", "mels", "frames"}
+    # A name in small letters is that of a fixed length, such as "channels"; D, E and P are widths of the model.
+    fixed = {"D", "E", "P", *(n for field in record.fields for n in field.dims if n.islower())}
     if of_images and not (any_size or reader.any_size):
         fixed |= {"Y", "X", "N"}
     # Images are counted as rows, unless a decoder's texts share them or they are compared with any number of texts.

@@ -87,7 +87,7 @@ class Neck(Module):
         x, found = maps[0], []
         for i, fuse in enumerate(self.fusion):
             Y, X = maps[i].shape[1:3]
-            size = maps[i + 1].shape[1:3] if i + 1 < len(maps) else (2 * Y, 2 * X)
+            size = (maps[i + 1].shape[1], maps[i + 1].shape[2]) if i + 1 < len(maps) else (2 * Y, 2 * X)
             x = fuse(x, maps[i] if i else None, size)
             found.append(x)
         return found

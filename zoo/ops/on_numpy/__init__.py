@@ -90,6 +90,8 @@ def relative_bias(table, T, k, start):
 
 def gather_bias(table, index):
     # In memory (H, S, T), the order of attention's scores.
+    if index.ndim == 3:
+        return np.concatenate([gather_bias(table, one) for one in index])
     return np.take(np.ascontiguousarray(table.T), index.T, axis=1).swapaxes(1, 2)[None]
 
 

@@ -79,7 +79,8 @@ def relative_bias(table: Tensor, T: int, k: Tensor, start: Tensor | None) -> Ten
 
 def gather_bias(table: Tensor, index: Tensor) -> Tensor:
     # Rows begin at multiples of 16 elements, so that kernels read them in whole vectors.
-    (T, S), H = index.shape, table.shape[1]
-    out = table.new_zeros(1, H, T, -(-S // 16) * 16)[..., :S]
-    out[0] = table.T[:, index]
+    index = index if index.ndim == 3 else index[None]
+    (B, T, S), H = index.shape, table.shape[1]
+    out = table.new_zeros(B, H, T, -(-S // 16) * 16)[..., :S]
+    out[:] = table.T[:, index].movedim(1, 0)
     return out

@@ -90,9 +90,10 @@ def add_scaled(x: Symbol, y: Symbol, scale: Symbol) -> Symbol:
 def gather_bias(table: Symbol, index: Symbol) -> Symbol:
     heads = table.transpose(1, 0)
     if heads.is_constant and index.is_constant and heads.shape[0] * index.value.size <= FOLDED:
-        return heads.constant(heads.value[:, index.value][None])
+        found = heads.value[:, index.value]
+        return heads.constant(found[None] if index.ndim == 2 else np.ascontiguousarray(found.swapaxes(0, 1)))
     y = heads.new("Gather", [heads, index], (heads.shape[0], *index.shape), axis=1)
-    return y[None]
+    return y[None] if index.ndim == 2 else y.transpose(1, 0, 2, 3)
 
 
 def route(logits: Symbol, chosen: int, normalise: bool) -> Symbol:
