@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import zoo
+from checks import signatures
 from zoo import hub
-from zoo.generate import GenerationConfig
+from zoo.keywords import LoadOptions, ModelOptions
 from zoo.models.bert import BertForSequenceClassification
 from zoo.models.llama3 import LlamaForCausalLM
-from zoo.options import LoadOptions, Options
-from zoo.typing import GenerationOptions
+from zoo.options import MODEL, Options
 
 RIGHT = """
 import numpy as np
@@ -29,6 +29,7 @@ print(zoo.load("c", task="tag")("A text.")[0].label, zoo.load("c", task="tag")([
 print(zoo.load("d", task="generate", local_files_only=True)("Once", top_k=3).upper())
 vectors = zoo.load("e", task="embed")(["A text."])
 print(zoo.load("e").anything())
+print(zoo.load("f", task="ner")("A text.")[0].label, zoo.load("f", task="image-to-text").processor)
 """
 WRONG = [
     'zoo.load("a", devcie="cuda")',
@@ -57,13 +58,21 @@ def test_a_type_checker_takes_what_is_right_and_nothing_else(tmp_path):
         assert f"wrong.py:{i}:" in said, f"{line} passes:\n{said}"
 
 
-def test_generation_options_are_the_fields_of_the_config():
-    fields = {field.name for field in dataclasses.fields(GenerationConfig)} - {"extra", "num_return_sequences"}
-    assert GenerationOptions.__annotations__.keys() == fields
+@pytest.mark.parametrize(
+    ("path", "text"), [(signatures.KEYWORDS, signatures.keywords), (signatures.STUB, signatures.stub)]
+)
+def test_what_type_checkers_read_is_said_by_dataclasses_and_the_table_of_tasks(path, text):
+    pytest.importorskip("ruff", reason="needs ruff, which formats what is compared")
+    assert path.read_text(encoding="utf-8") == text(), "run: python -m checks.signatures"
 
 
-def test_loading_options_are_the_fields_of_the_dataclass():
+def test_keywords_are_all_options():
     assert LoadOptions.__annotations__.keys() == {field.name for field in dataclasses.fields(Options)}
+    assert ModelOptions.__annotations__.keys() == set(MODEL)
+
+
+def test_dir_names_all_that_zoo_has():
+    assert set(zoo.__all__) <= set(dir(zoo))
 
 
 @pytest.mark.parametrize(

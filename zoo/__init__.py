@@ -6,7 +6,7 @@ Start with `zoo.load(name)`.  Importing zoo loads NumPy and nothing heavier.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 from .errors import ZooError
 
@@ -16,32 +16,11 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .apps.tables import TableExtractor, extract_tables
-    from .options import FindOptions, LoadOptions, ModelOptions
+    from .keywords import FindOptions, LoadOptions, ModelOptions
     from .pretrained import Pretrained
-    from .tasks.answer import Answer
     from .tasks.base import Task
-    from .tasks.classify import Classify
-    from .tasks.depth import Depth
-    from .tasks.detect import Detect
-    from .tasks.embed import Embed
-    from .tasks.fill_mask import FillMask
-    from .tasks.generate import Generate
-    from .tasks.image_classify import ImageClassify
-    from .tasks.image_embed import ImageEmbed
-    from .tasks.multi_vector_embed import MultiVectorEmbed
-    from .tasks.read import Read
-    from .tasks.rerank import Rerank
-    from .tasks.segment import Segment
-    from .tasks.sound_classify import SoundClassify
-    from .tasks.sparse_embed import SparseEmbed
-    from .tasks.tag import Tag
-    from .tasks.text2text import Summarize, Text2Text, Translate
-    from .tasks.transcribe import Transcribe
-    from .tasks.zero_shot import ZeroShot
-    from .tasks.zero_shot_image import DualEmbed, ZeroShotImage
 
     Name = str | os.PathLike[str]
-    _Classify = Classify | ImageClassify
 
 __version__ = "0.1.0"
 __all__ = [
@@ -58,64 +37,6 @@ __all__ = [
 ]
 
 
-@overload
-def load(
-    name_or_folder: Name, *, task: Literal["embed"], **options: Unpack[LoadOptions]
-) -> Embed | ImageEmbed | DualEmbed: ...
-@overload
-def load(
-    name_or_folder: Name, *, task: Literal["classify"], **options: Unpack[LoadOptions]
-) -> Classify | ImageClassify: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["sparse-embed"], **options: Unpack[LoadOptions]) -> SparseEmbed: ...
-@overload
-def load(
-    name_or_folder: Name, *, task: Literal["multi-vector-embed"], **options: Unpack[LoadOptions]
-) -> MultiVectorEmbed: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["fill-mask"], **options: Unpack[LoadOptions]) -> FillMask: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["tag"], **options: Unpack[LoadOptions]) -> Tag: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["answer"], **options: Unpack[LoadOptions]) -> Answer: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["rerank"], **options: Unpack[LoadOptions]) -> Rerank: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["generate"], **options: Unpack[LoadOptions]) -> Generate: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["segment"], **options: Unpack[LoadOptions]) -> Segment: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["detect"], **options: Unpack[LoadOptions]) -> Detect: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["depth"], **options: Unpack[LoadOptions]) -> Depth: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["read"], **options: Unpack[LoadOptions]) -> Read: ...
-@overload
-def load(
-    name_or_folder: Name, *, task: Literal["text2text-generation"], **options: Unpack[LoadOptions]
-) -> Text2Text: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["summarization"], **options: Unpack[LoadOptions]) -> Summarize: ...
-@overload
-def load(name_or_folder: Name, *, task: Literal["translation"], **options: Unpack[LoadOptions]) -> Translate: ...
-@overload
-def load(
-    name_or_folder: Name, *, task: Literal["automatic-speech-recognition"], **options: Unpack[LoadOptions]
-) -> Transcribe: ...
-@overload
-def load(
-    name_or_folder: Name, *, task: Literal["audio-classification"], **options: Unpack[LoadOptions]
-) -> SoundClassify: ...
-@overload
-def load(
-    name_or_folder: Name, *, task: Literal["zero-shot-classification"], **options: Unpack[LoadOptions]
-) -> ZeroShot: ...
-@overload
-def load(
-    name_or_folder: Name, *, task: Literal["zero-shot-image-classification"], **options: Unpack[LoadOptions]
-) -> ZeroShotImage: ...
-@overload
-def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[LoadOptions]) -> Any: ...
 def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[LoadOptions]) -> Any:
     """Load a checkpoint from the Hugging Face Hub or a local folder as a task, to be called with texts or images.
 
@@ -229,3 +150,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(tables, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -19,7 +19,7 @@ from .weights.memory import TensorHeader
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .options import FindOptions
+    from .keywords import FindOptions
 
 
 def find(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .checkpoint.files import Checkpoint
-    from .options import ModelOptions
+    from .keywords import ModelOptions
 
 
 def load_model(

@@ -27,7 +27,7 @@ from .options import Options
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .options import HubOptions
+    from .keywords import HubOptions
 
 NAME = "zoo.lock"
 

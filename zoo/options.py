@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from .errors import nearest
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The keyword arguments of `zoo.load`, whose docstring explains them."""
+    """The keyword arguments of `zoo.load`, whose docstring explains them.
+
+    zoo/keywords.py and zoo/__init__.pyi are written from it: `python -m checks.signatures`.
+    """
 
     # Finding the files.
     revision: str | None = None
@@ -23,7 +26,7 @@ class Options:
     # Placing the model.
     device: str | None = None
     dtype: str | None = None
-    weights: str | None = None
+    weights: Literal["int8", "int4"] | None = None
     graphs: bool | None = None
     strict: bool = False  # tensors that the model does not know are an error, not a warning
     # Training it.
@@ -43,44 +46,10 @@ class Options:
         return replace(self, **more) if more else self
 
 
-class HubOptions(TypedDict, total=False):
-    """The options of finding files as keyword arguments, for editors and type checkers."""
-
-    revision: str | None
-    local_files_only: bool
-    cache_dir: str | os.PathLike[str] | None
-    token: str | bool | None
-
-
-class FindOptions(HubOptions, total=False):
-    """The options of finding files that a lock may name."""
-
-    lock: str | os.PathLike[str] | None
-
-
-class ModelOptions(FindOptions, total=False):
-    """The options of a model without a task."""
-
-    device: str | None
-    dtype: str | None
-    weights: Literal["int8", "int4"] | None
-    strict: bool
-    trainable: bool
-    new_head: bool
-    num_labels: int | None
-    id2label: Mapping[int, str] | Sequence[str] | None
-    seed: int
-    adapter: str | os.PathLike[str] | None
-
-
-class LoadOptions(ModelOptions, total=False):
-    """`Options` as keyword arguments."""
-
-    graphs: bool | None
-
-
 NAMES = tuple(field.name for field in fields(Options))
 # The names that functions take which do less than `zoo.load`; other options are errors there.
-FIND, MODEL = (tuple(options.__annotations__) for options in (FindOptions, ModelOptions))
+HUB = ("revision", "local_files_only", "cache_dir", "token")
+FIND = (*HUB, "lock")
+MODEL = tuple(name for name in NAMES if name != "graphs")
 PLACE = ("device", "dtype", "weights", "trainable", "new_head", "seed")
 DEFAULTS = Options()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .checkpoint.files import Checkpoint
-    from .options import ModelOptions
+    from .keywords import ModelOptions
 
 M = TypeVar("M", bound="Pretrained")
 R = TypeVar("R")

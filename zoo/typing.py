@@ -1,10 +1,10 @@
-"""The types Array (of ops), RawTensor (of files), RecordField and GraphMethod (of inputs), and GenerationOptions."""
+"""The types Array (of ops), RawTensor (of files), RecordField and GraphMethod (of inputs)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import EllipsisType
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -81,38 +81,3 @@ class GraphMethod(NamedTuple):
     method: Callable[..., Any]
     records: tuple[Any, ...]
     output: str = "logits"  # the name of its output, if it is one array
-
-
-class GenerationOptions(TypedDict, total=False):
-    """The fields of `zoo.generate.GenerationConfig` that a call may set, without num_return_sequences."""
-
-    max_new_tokens: int | None
-    max_length: int | None
-    min_new_tokens: int | None
-    min_length: int
-    do_sample: bool
-    temperature: float
-    top_k: int
-    top_p: float
-    min_p: float | None
-    seed: int | None
-    num_beams: int
-    length_penalty: float
-    early_stopping: bool | str
-    repetition_penalty: float
-    no_repeat_ngram_size: int
-    forced_bos_token_id: int | None
-    forced_eos_token_id: int | Sequence[int]
-    suppress_tokens: Sequence[int]
-    begin_suppress_tokens: Sequence[int]
-    bad_words_ids: Sequence[Sequence[int]]
-    prompt_lookup_num_tokens: int | None
-    max_matching_ngram_size: int | None
-    assistant_model: Any
-    num_assistant_tokens: int
-    assistant_confidence_threshold: float
-    stop_strings: str | Sequence[str]
-    eos_token_id: int | Sequence[int]
-    bos_token_id: int | None
-    pad_token_id: int | None
-    decoder_start_token_id: int | None

@@ -13,7 +13,7 @@ from ..task_kinds import TASKS, TaskKind, tasks_named
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ..options import LoadOptions
+    from ..keywords import LoadOptions
     from .base import Task
 
 __all__ = ["find_task", "load_task", "task_class"]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..checkpoint.files import Checkpoint
+    from ..keywords import GenerationOptions
     from ..text.tokenizer import Tokenizer
-    from ..typing import GenerationOptions
 
 # Prompts that are computed at once: each step reads all weights, whatever the number of rows.
 ROWS = 16

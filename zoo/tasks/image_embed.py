@@ -17,6 +17,7 @@ from ..options import DEFAULTS, Options
 from ..registry import family_of
 from .image_task import ImageTask, as_images, floats
 from .results import Vectors
+from .zero_shot_image import DualEmbed
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -44,9 +45,8 @@ class ImageEmbed(ImageTask):
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Any:
+        """The task of a checkpoint: DualEmbed of a model that has an encoder of texts too."""
         if family_of(checkpoint.config.model_type).has_tokenizer:
-            from .zero_shot_image import DualEmbed
-
             return DualEmbed.from_checkpoint(checkpoint, head, options)
         return super().from_checkpoint(checkpoint, head, options)
 

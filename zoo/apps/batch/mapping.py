@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ...checkpoint.task import CheckpointTask
-    from ...options import LoadOptions
+    from ...keywords import LoadOptions
     from ...task_kinds import TaskKind
 
 FILES_AT_ONCE = 16  # images, sounds and their results in memory
