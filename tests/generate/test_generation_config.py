@@ -130,7 +130,7 @@ def test_what_is_not_implemented_is_refused(name, small):
     config = GenerationConfig.from_dict({name: 2.5})
     with pytest.raises(UnsupportedError, match=f"{name} = 2.5, which is not implemented"):
         generate(small, [[5]], config)
-    with pytest.raises(UnsupportedError, match=f"{name} is not implemented"):
+    with pytest.raises(UnsupportedError, match=f"{name} = 2.5 is not implemented"):
         GenerationConfig().replace(**{name: 2.5})
 
 

@@ -122,7 +122,7 @@ def test_bad_options(llm):
         ({"temperature": 0.5}, "temperature is for sampling"),
         ({"do_sample": True, "temperature": 0}, "temperature is 0.0"),
         ({"num_beams": 300}, "too many for a vocabulary of 512|a stream has one row"),
-        ({"penalty_alpha": 0.5}, "penalty_alpha is not implemented"),
+        ({"penalty_alpha": 0.5}, "penalty_alpha = 0.5 is not implemented"),
         ({"stop_strings": [""]}, "stop_strings"),
     ]:
         with pytest.raises((InputError, UnsupportedError), match=message):
