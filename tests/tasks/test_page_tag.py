@@ -11,7 +11,7 @@ import zoo
 from parity.checkpoints import build
 from parity.pictures import draw
 from parity.vocabularies import WRITERS
-from zoo.errors import InputError
+from zoo.errors import BatchError, InputError
 from zoo.tasks.page_tag import PageTag
 
 WORDS = ["Date:", "12", "May", "1999,", "they", "walked", "to", "the", "old", "town"]
@@ -78,6 +78,11 @@ def test_what_is_refused(folder):
         tag(image, words=WORDS[:1], boxes=[(0, 0, 141, 10)])
     with pytest.raises(InputError, match="is not a word"):
         tag(image, words=["two words"], boxes=BOXES[:1])
+    for words, boxes in [(7, BOXES[:1]), ("Date:", BOXES[:1]), (WORDS[:1], 7), (WORDS[:1], [("a", "b", "c", "d")])]:
+        with pytest.raises(InputError, match=r"^(words|boxes)"):
+            tag(image, words=words, boxes=boxes)
+    with pytest.raises(InputError, match="four finite numbers"):
+        tag(image, words=WORDS[:2], boxes=[BOXES[0], BOXES[1][:3]])
     ids = np.ones((1, 3), np.int64)
     with pytest.raises(InputError, match=r"bbox has shape \(1, 2, 4\), expected \(1, 3, 4\)"):
         tag.model(ids, bbox=np.zeros((1, 2, 4), np.int64))
@@ -85,3 +90,16 @@ def test_what_is_refused(folder):
         tag.model(ids, bbox=np.full((1, 3, 4), 1024))
     with pytest.raises(InputError, match="pixel_values have shape"):
         tag.model(ids, pixel_values=np.zeros((1, 32, 32, 3), np.float32))
+
+
+def test_a_bad_page_among_others_costs_itself_alone(folder):
+    tag, image = zoo.load(folder), draw(100, 140)
+    given = [image, "none.png", image, image, image]
+    words = [WORDS, WORDS, WORDS[:3], ["two words"], WORDS[:2]]
+    with pytest.raises(BatchError) as e:
+        tag(given, words=words, boxes=[BOXES, BOXES, BOXES[:2], BOXES[:1], [(0, 0, 141, 10)] * 2])
+    assert sorted(e.value.errors) == [1, 2, 3, 4]
+    assert all(f"[{i}]" in str(error) for i, error in e.value.errors.items())
+    alone = tag(image, words=WORDS, boxes=BOXES)
+    assert [one.label for one in e.value.results[0]] == [one.label for one in alone]
+    np.testing.assert_allclose([one.score for one in e.value.results[0]], [one.score for one in alone], atol=1e-6)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, overload
 import numpy as np
 
 from .. import ops
-from ..errors import InputError
-from .base import TextTask, as_texts, check_count, softmax
+from ..errors import InputError, ZooError
+from .arguments import check_count, collect_results, texts_or_errors
+from .base import TextTask, softmax
 from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ..text.tokenizer import Encoding
+    from ..text.encodings import Encoding
 
 # Question and context together, and what neighbouring windows of a long context share: SQuAD's habits.
 WINDOW_TOKENS = 384
@@ -71,7 +72,6 @@ class Answer(TextTask):
 
     name = "answer"
     results = Answers()
-    inputs = ("question", "context")
 
     @overload
     def __call__(
@@ -108,20 +108,15 @@ class Answer(TextTask):
 
         A long context is read through windows of 384 tokens that overlap by 128; of equal spans the best one counts.
         """
-        questions, one_question = as_texts(question, "question")
-        contexts, one_context = as_texts(context, "context")
+        questions, one_question = texts_or_errors(question, "question")
+        contexts, one_context = texts_or_errors(context, "context")
         count = max(len(questions), len(contexts))
         if not one_question and not one_context and len(questions) != len(contexts):
             raise InputError(f"context: {len(contexts)} contexts for {len(questions)} questions, expected one for each")
         if not handle_impossible:
-            for i, text in enumerate(contexts):
-                if self._is_wordless(text):
-                    raise InputError(
-                        'holds no word that could be an answer: leave it out, or let "no answer" be one '
-                        "(handle_impossible=True)",
-                        argument="context",
-                        index=None if one_context else i,
-                    )
+            contexts = [self._with_a_word(text, None if one_context else i) for i, text in enumerate(contexts)]
+            if one_context and isinstance(contexts[0], ZooError):
+                raise contexts[0]
         if one_question:
             questions = questions * count
         if one_context:
@@ -130,7 +125,7 @@ class Answer(TextTask):
         wanted = 1 if top_k is None else check_count(top_k, "top_k")
 
         window = min(self.max_tokens, WINDOW_TOKENS)
-        found: list[dict[tuple[int, int], float]] = [{} for _ in questions]
+        found: list[Any] = [{} for _ in questions]  # (begin, end) -> score, or an error
         nothing = [np.inf] * count
         for i, row, logits in self.rows(
             questions,
@@ -142,6 +137,9 @@ class Answer(TextTask):
             overflow=True,
             progress=progress,
         ):
+            if isinstance(logits, ZooError):
+                found[i] = logits.about("question" if logits.argument in ("texts", "question") else "context", i)
+                continue
             start, end, null = _probabilities(row, logits, self.tokenizer.cls_token_id)
             nothing[i] = min(nothing[i], null)
             taken: set[tuple[int, int]] = set()
@@ -151,14 +149,25 @@ class Answer(TextTask):
                 place = _place(row, first, last, whole_words)
                 taken.add(place)
                 found[i][place] = max(score, found[i].get(place, 0.0))
-        out = []
+        out: list[Any] = []
         for i, places in enumerate(found):
-            spans = [Span(contexts[i][a:b], score, a, b) for (a, b), score in places.items()]
+            if isinstance(places, ZooError):
+                out.append(places)
+                continue
+            passage: Any = contexts[i]  # a text, as its places are no error
+            spans = [Span(passage[a:b], score, a, b) for (a, b), score in places.items()]
             if handle_impossible or not spans:  # without any, all of the probability went to "no answer"
                 spans.append(Span("", float(nothing[i]), 0, 0))
             spans.sort(key=lambda span: -span.score)
             out.append(spans[0] if top_k is None else spans[:wanted])
-        return out[0] if one_question and one_context else out
+        return collect_results(out, one_question and one_context)
+
+    def _with_a_word(self, text: str | ZooError, index: int | None) -> str | ZooError:
+        """The text, or an error if no word of it could be an answer."""
+        if isinstance(text, ZooError) or not self._is_wordless(text):
+            return text
+        problem = 'holds no word that could be an answer: leave it out, or let "no answer" be one'
+        return InputError(f"{problem} (handle_impossible=True)", argument="context", index=index)
 
     def _is_wordless(self, text: str) -> bool:
         """Return True if a text has no tokens; letters and digits are a quick sign that it has."""

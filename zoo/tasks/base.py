@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,10 +21,8 @@ from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..runner import runner_for
 from ..task_kinds import Input, TaskKind, tasks_named
-from ..text.given import check_text, given_items
 from ..typing import Array
 from ..warning import warn
-from .collect_errors import collect_errors
 from .results import ResultFormat
 
 if TYPE_CHECKING:
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
 
     from ..checkpoint.files import Checkpoint
     from ..files.folder import CheckpointFolder
-    from ..text.tokenizer import Encoding, Tokenizer
+    from ..text.encodings import Encoding, Encodings
+    from ..text.tokenizer import Tokenizer
     from .protocols import TextBody
 
 # With more, a batch's activations no longer stay in the caches of a CPU: on two cores 4096 took 1.5 to 2 times as long
@@ -62,14 +62,8 @@ class Task:
     name: ClassVar[str]
     reads: ClassVar[Input] = "text"
     results: ClassVar[ResultFormat]  # how its results are written
-    inputs: ClassVar[tuple[str, ...]] = ("texts", "pairs", "images")  # arguments that may be lists of inputs
     tokenizer: Any = None  # of a task that reads or writes texts
     options: Options | None = None  # that it was loaded with, from its checkpoint
-
-    def __init_subclass__(cls, **options: Any):
-        super().__init_subclass__(**options)
-        if cls.inputs and "__call__" in vars(cls):
-            cls.__call__ = collect_errors(cls.__call__, cls.inputs)
 
     def __init__(self, model: Pretrained, checkpoint: Checkpoint | None = None):
         self.model, self.checkpoint = model, checkpoint
@@ -176,8 +170,8 @@ class TextTask(Task):
 
     def rows(
         self,
-        texts: list[str],
-        pairs: list[str] | None,
+        texts: Sequence[str | ZooError],
+        pairs: Sequence[str | ZooError] | None,
         compute: Callable[[Encoding], Sequence[Any] | Array],
         *,
         progress: bool | None = None,
@@ -189,6 +183,8 @@ class TextTask(Task):
     ) -> Iterator[tuple[int, Any, Any]]:
         """(index of the text, its row, a `tokenizers.Encoding`, its item from `compute`), in the order of the texts.
 
+        A text that cannot be used has an error in the place of its item, the one that it is given as or one of the
+        tokenizer's; the others are computed without it.
         The row is None where texts are cut, unless `overflow`: it would hold what was cut off, too.
         `compute` gets padded batches of rows of about equal length, and gives one item for each row; `each` calls it
         with each batch, and yields what it gives in order.  The other arguments are the tokenizer's; with
@@ -199,33 +195,18 @@ class TextTask(Task):
         with Progress(len(texts), progress) as advance:
             at = 0
             for block in text_blocks(texts if pairs is None else list(zip(texts, pairs, strict=True))):
-                some = slice(at, at + len(block))
-                for i, text in enumerate(texts[some] if not truncation else ()):
-                    if len(text) > (most := most_characters(limit)):
-                        problem = f"has {len(text)} characters, and the checkpoint takes at most {limit} tokens"
-                        raise InputError(f"{problem}, {most} characters in any case", argument="texts", index=at + i)
-                try:
-                    encodings = self.tokenizer.encode_batch(
-                        texts[some],
-                        None if pairs is None else pairs[some],
-                        truncation=truncation,
-                        max_length=limit if truncation else None,
-                        stride=stride,
-                        overflow=overflow,
-                    )
-                except InputError as e:
-                    if e.argument is None or e.index is None:
-                        raise
-                    raise e.about(e.argument, at + e.index) from None
-                lengths, sample = encodings.lengths, encodings.overflow_to_sample
-                if not truncation and lengths.max() > limit:
-                    i = int(lengths.argmax())
-                    raise InputError(
-                        f"has {lengths[i]} tokens, but the checkpoint takes at most {limit}, "
-                        "and this task does not cut texts",
-                        argument="texts",
-                        index=at + i,
-                    )
+                errors: dict[int, ZooError] = {}
+                for k, item in enumerate(block):
+                    parts = item if isinstance(item, tuple) else (item,)
+                    if (error := next((part for part in parts if isinstance(part, ZooError)), None)) is not None:
+                        errors[k] = error
+                    elif not truncation and (size := len(parts[0])) > (most := most_characters(limit)):
+                        problem = f"has {size} characters, and the checkpoint takes at most {limit} tokens"
+                        problem = f"{problem}, {most} characters in any case"
+                        errors[k] = InputError(problem, argument="texts", index=at + k)
+                encodings, sample = self._encodings(block, errors, at, limit, truncation, stride, overflow)
+                lengths = encodings.lengths
+                advance(len(errors))
                 if not is_whole:
                     cut += sum(bool(encodings.rows[i].overflowing) for i in np.flatnonzero(lengths == limit))
                 begins = np.append(True, sample[1:] != sample[:-1])
@@ -238,13 +219,58 @@ class TextTask(Task):
                     for i, item in zip(index, items, strict=True):
                         found[i] = item
                     advance(int(begins[index].sum()))
-                for i, row, item in zip(sample, encodings.rows, found, strict=True):
-                    yield at + int(i), row if is_whole else None, item
+                good = zip(sample.tolist(), encodings.rows, found, strict=True)
+                bad = ((k, None, errors[k]) for k in sorted(errors))
+                for k, row, item in merge(good, bad, key=lambda one: one[0]):
+                    yield at + k, row if is_whole else None, item
                 at += len(block)
                 row = None
-                del encodings, padded  # of a long text 0.3 GB, beside those of the next one
+                del encodings, padded, good  # of a long text 0.3 GB, beside those of the next one
         if cut:
             warn(f"{cut} of {len(texts)} texts had more than {limit} tokens, and were cut there")
+
+    def _encodings(
+        self,
+        block: list[Any],
+        errors: dict[int, ZooError],
+        at: int,
+        limit: int,
+        truncation: Any,
+        stride: int,
+        overflow: bool,
+    ) -> tuple[Encodings, np.ndarray]:
+        """The rows of a block's texts or pairs, and the place in the block of each.
+
+        Texts with an error have none; errors gets those of further ones.  at: texts before the block.
+        """
+        from ..text.encodings import Encodings
+
+        index = [k for k in range(len(block)) if k not in errors]
+        if not index:
+            return Encodings([], np.zeros(0, np.int64), np.zeros(0, np.int64)), np.zeros(0, np.int64)
+        good, found = [block[k] for k in index], dict[int, InputError]()
+        firsts, seconds = map(list, zip(*good, strict=True)) if isinstance(good[0], tuple) else (good, None)
+        encodings = self.tokenizer.encode_batch(
+            firsts,
+            seconds,
+            truncation=truncation,
+            max_length=limit if truncation else None,
+            stride=stride,
+            overflow=overflow,
+            errors=found,
+        )
+        for i, error in found.items():
+            errors[index[i]] = error.about(error.argument or "texts", at + index[i])
+        sample = np.array(index)[encodings.overflow_to_sample]
+        if not truncation and (long := encodings.lengths > limit).any():
+            for i in np.flatnonzero(long).tolist():
+                problem = f"has {encodings.lengths[i]} tokens, but the checkpoint takes at most {limit}, and this task "
+                place = at + int(sample[i])
+                errors[int(sample[i])] = InputError(f"{problem}does not cut texts", argument="texts", index=place)
+            kept = np.flatnonzero(~long)
+            rows = [encodings.rows[i] for i in kept]
+            encodings, sample = Encodings(rows, encodings.lengths[kept], sample[kept]), sample[kept]
+        return encodings, sample
 
 
 def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
@@ -297,6 +323,8 @@ def batches(lengths: np.ndarray, budget: int, pads: bool = True) -> Iterator[np.
     pads: False for a tokenizer that has no padding token: a batch is then of rows of one length.
     """
     order = np.argsort(-lengths, kind="stable")
+    if not len(order):
+        return
     if not pads:
         for rows in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):
             most = max(1, budget // max(1, int(lengths[rows].max(initial=0))))
@@ -327,33 +355,6 @@ def _cuts(lengths: np.ndarray, budget: int) -> list[int]:
         cuts.append(at)
         at = int(begins[at])
     return cuts[::-1]
-
-
-def as_texts(value: Any, name: str, least: int = 1) -> tuple[list[str], bool]:
-    """The texts that a user passed as the argument `name`, and True if it was one text alone."""
-    if isinstance(value, str):
-        return [check_text(value, name)], True
-    return [check_text(text, name, i) for i, text in enumerate(as_list(value, name, least))], False
-
-
-def as_iterable(value: Any, name: str) -> Iterable[Any]:
-    """A list, tuple, array, column, generator, ... that a user passed as the argument `name`."""
-    return [value] if isinstance(value, str) else given_items(value, name)
-
-
-def as_list(value: Any, name: str, least: int = 1) -> list[Any]:
-    """The items, at least 1 or `least`, of a list, tuple, array, column, generator, ..."""
-    items = list(as_iterable(value, name))
-    if len(items) < least:
-        raise InputError(f"{name} is empty, expected at least one text")
-    return items
-
-
-def check_count(value: Any, name: str) -> int:
-    """A number of results, at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
-    return int(value)
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

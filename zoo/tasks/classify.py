@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
 import numpy as np
 
 from .. import ops
-from ..errors import CheckpointError, InputError, check_choice
+from ..errors import CheckpointError, InputError, ZooError, check_choice
 from ..text.given import check_text
-from .base import TextTask, as_list, as_texts, check_count, sigmoid, softmax
+from .arguments import as_list, check_count, collect_results, text_or_error, texts_or_errors
+from .base import TextTask, sigmoid, softmax
 from .results import BestLabel
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..config import Config
-    from ..text.tokenizer import Encoding
+    from ..text.encodings import Encoding
 
 FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
 
@@ -83,8 +84,9 @@ class Classify(TextTask):
         first, second, single = as_pairs(texts, pairs)
         out = []
         for _, _, logits in self.rows(first, second, self.outputs, progress=progress):
-            out.append(best_labels(self.config, score(logits), top_k))
-        return out[0] if single else out
+            is_bad = isinstance(logits, ZooError)
+            out.append(logits if is_bad else best_labels(self.config, score(logits), top_k))
+        return collect_results(out, single)
 
     def outputs(self, batch: Encoding) -> np.ndarray:
         """The logits (B, C) of a padded batch."""
@@ -116,10 +118,13 @@ def best_labels(config: Config, scores: np.ndarray, top_k: int | None) -> list[L
     return [Label(config.id2label[i], float(scores[i])) for i in order.tolist()]
 
 
-def as_pairs(texts: Any, pairs: Any) -> tuple[list[str], list[str] | None, bool]:
-    """First texts, second texts if there are any, and True if it was one input alone."""
+Texts = list[str | ZooError]
+
+
+def as_pairs(texts: Any, pairs: Any) -> tuple[Texts, Texts | None, bool]:
+    """First texts, second texts if there are any, with errors in the places of bad ones; True if it was one input."""
     if pairs is not None:
-        (first, single), (second, alone) = as_texts(texts, "texts"), as_texts(pairs, "pairs")
+        (first, single), (second, alone) = texts_or_errors(texts, "texts"), texts_or_errors(pairs, "pairs")
         if single != alone or len(first) != len(second):
             raise InputError(f"pairs: {len(second)} second texts for {len(first)} texts, expected one for each")
         return first, second, single
@@ -127,13 +132,16 @@ def as_pairs(texts: Any, pairs: Any) -> tuple[list[str], list[str] | None, bool]
         return [check_text(texts, "texts")], None, True
     items = as_list(texts, "texts")
     if not any(isinstance(item, tuple | list) for item in items):
-        return [check_text(item, "texts", i) for i, item in enumerate(items)], None, False
-    for i, item in enumerate(items):
+        return [text_or_error(item, "texts", i) for i, item in enumerate(items)], None, False
+    checked = [_pair_or_error(item, i) for i, item in enumerate(items)]
+    first, second = ([one if isinstance(one, ZooError) else one[side] for one in checked] for side in (0, 1))
+    return first, second, False
+
+
+def _pair_or_error(item: Any, index: int) -> tuple[str, str] | ZooError:
+    try:
         if not isinstance(item, tuple | list) or len(item) != 2:
-            raise InputError("is not a pair of texts, as others in the list are", argument="texts", index=i)
-        for k in (0, 1):
-            try:
-                check_text(item[k], f"[{k}]")
-            except InputError as e:
-                raise InputError(str(e), argument="texts", index=i) from None
-    return [item[0] for item in items], [item[1] for item in items], False
+            raise InputError("is not a pair of texts, as others in the list are", argument="texts", index=index)
+        return check_text(item[0], "[0]"), check_text(item[1], "[1]")
+    except InputError as e:
+        return e if e.index is not None else InputError(str(e), argument="texts", index=index)

@@ -15,6 +15,7 @@ import numpy as np
 from .. import ops
 from ..images import MAX_PIXELS, ImageFile, ImageInput
 from ..typing import Array
+from .arguments import collect_results
 from .image_task import ImageOptions, ImageTask, as_images, floats, save_png
 from .results import Lines, ResultFormat
 
@@ -112,4 +113,4 @@ class Depth(ImageTask):
             ]
 
         out = self.rows(given, compute, progress=progress, data_format=data_format, max_pixels=max_pixels)
-        return out[0] if single else out
+        return collect_results(out, single)

@@ -15,7 +15,8 @@ import numpy as np
 from ..errors import check_choice
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_image
 from ..images.boxes import RULES, Detection, check_fraction, draw_boxes, post_process_object_detection
-from .image_task import ImageOptions, ImageTask, as_images, floats, naming, save_png
+from .arguments import collect_results, pair_with_inputs, result_or_error
+from .image_task import ImageOptions, ImageTask, as_images, floats, save_png
 from .results import LABEL, Lines, ResultFormat
 from .segment import palette
 
@@ -114,10 +115,10 @@ class Detect(ImageTask):
         check_choice(rule, "rule", RULES)
         processor = self.processor if size is None else self.processor.with_size(size)
         given, single = as_images(images, "images")
+        opened = partial(open_image, max_pixels=max_pixels)
         for i, image in enumerate(given):
             if hasattr(image, "read"):  # an open file is read once, and may be drawn upon later
-                with naming(i, len(given)):
-                    given[i] = open_image(image, max_pixels=max_pixels)
+                given[i] = result_or_error(opened, image, i, len(given))
 
         def compute(pixel_values: Array, sizes: Sequence[tuple[int, int]], pixel_mask: Any = None) -> list[Any]:
             out = self.call(pixel_values, pixel_mask)
@@ -128,16 +129,18 @@ class Detect(ImageTask):
         )
         labels = self.config.id2label
         names = [labels[i] for i in sorted(labels)]
-        out = []
-        for i, (image, (logits, boxes, height_width)) in enumerate(zip(given, rows, strict=True)):
-            with naming(i, len(given)):
-                (found,) = post_process_object_detection(
-                    logits[None], boxes[None], [height_width], labels, threshold=threshold, rule=rule
-                )
+
+        def detections(one: tuple[Any, Any]) -> Detections:
+            (logits, boxes, height_width), image = one
+            (found,) = post_process_object_detection(
+                logits[None], boxes[None], [height_width], labels, threshold=threshold, rule=rule
+            )
             best_first = sorted(found, key=lambda d: -d.score)
             again = partial(open_image, image, data_format=data_format, max_pixels=max_pixels)
-            out.append(Detections(best_first, height_width, names, again))
-        return out[0] if single else out
+            return Detections(best_first, height_width, names, again)
+
+        found = [result_or_error(detections, one, i, len(given)) for i, one in enumerate(pair_with_inputs(rows, given))]
+        return collect_results(found, single)
 
     def call(self, pixel_values: Array, pixel_mask: Array | None = None) -> Any:
         """The output of the model.  pixel_values (B, Y, X, 3), pixel_mask (B, Y, X) or None."""

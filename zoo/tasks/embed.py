@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -25,15 +25,16 @@ from ..errors import InputError, UnsupportedError, ZooError, check_choice
 from ..inputs import TextModel
 from ..options import Options
 from ..pretrained import Pretrained
-from ..text.given import check_text
-from .base import as_iterable, as_texts, check_count, text_blocks
+from .arguments import as_iterable, check_count, collect_results, map_good, text_or_error, texts_or_errors
+from .base import text_blocks
 from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
 from .results import Vectors
 from .vectors import Hit, as_vectors, quantised, scores, semantic_search, truncated
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
-    from ..text.tokenizer import Encoding, Tokenizer
+    from ..text.encodings import Encoding
+    from ..text.tokenizer import Tokenizer
 
 _PEERS: dict[str, Peer] = {
     **PEERS,
@@ -99,7 +100,7 @@ class Embed(PromptedTask):
 
         A text of more than `embed.max_tokens` tokens is cut at the end, with a warning.
         """
-        inputs, single = as_texts(texts, "texts", least=0)
+        inputs, single = texts_or_errors(texts, "texts", least=0)
         compute = self.computing(prompt_name, prompt, pooling, normalize, truncate_dim, route)
         quantised(np.zeros((0, 1)), precision)  # a wrong name is an error before the work, as are the other arguments
         with self._shared(
@@ -109,6 +110,10 @@ class Embed(PromptedTask):
             vectors = [vector for _, _, vector in found]
         if not vectors:
             return quantised(np.zeros((0, self._dimensions(pooling, truncate_dim)), np.float32), precision, ranges)
+        good = [vector for vector in vectors if not isinstance(vector, ZooError)]
+        if len(good) < len(vectors):
+            rest = iter(quantised(np.stack(good), precision, ranges) if good else ())
+            return collect_results(map_good(lambda _: next(rest), vectors), single)
         return quantised(vectors[0].copy() if single else np.stack(vectors), precision, ranges)
 
     def encode(
@@ -163,7 +168,7 @@ class Embed(PromptedTask):
         """The vector (E,) of each text, in order; options as for a call.
 
         Texts are read a few thousand at a time, so that they may come from a file larger than the memory.  InputError
-        for a text that cannot be used ends the iteration, after the vectors of the blocks before it.
+        for a text that cannot be used ends the iteration, after the vectors of the texts before it.
         """
         compute = self.computing(prompt_name, prompt, pooling, normalize, truncate_dim, route)
         if precision in ("int8", "uint8") and ranges is None:
@@ -178,8 +183,10 @@ class Embed(PromptedTask):
         at = 0
         with shared as each:
             for some in text_blocks(texts):
-                inputs = [check_text(text, "texts", at + i) for i, text in enumerate(some)]
-                for _, _, vector in self.rows(*compute(inputs), progress=False, each=each):
+                inputs = [text_or_error(text, "texts", at + i) for i, text in enumerate(some)]
+                for i, _, vector in self.rows(*compute(inputs), progress=False, each=each):
+                    if isinstance(vector, ZooError):
+                        raise vector.about("texts", at + i)
                     yield quantised(vector.copy(), precision, ranges)
                 at += len(some)
 
@@ -201,7 +208,7 @@ class Embed(PromptedTask):
         normalize: bool | None = None,
         truncate_dim: int | None = None,
         route: str | None = None,
-    ) -> Callable[[list[str]], tuple[list[str], None, Callable[[Encoding], np.ndarray]]]:
+    ) -> Callable[[Sequence[str | ZooError]], tuple[list[Any], None, Callable[[Encoding], np.ndarray]]]:
         """The checked arguments as a function from texts to the arguments of `rows`."""
         if pooling is not None:
             check_choice(pooling, "pooling", POOLINGS)
@@ -230,7 +237,7 @@ class Embed(PromptedTask):
                 y = step(y)
             return truncated(y, first, bool(normalize))
 
-        return lambda texts: ([before + text for text in texts], None, vectors)
+        return lambda texts: (map_good(lambda text: before + text, texts), None, vectors)
 
     def _dimensions(self, pooling: str | None, truncate_dim: int | None) -> int:
         """The dimensions that a vector is cut to; InputError for more than it has."""

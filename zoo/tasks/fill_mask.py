@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from .. import ops
-from ..errors import InputError, UnsupportedError
+from ..errors import InputError, UnsupportedError, ZooError
 from ..pretrained import Pretrained
-from .base import TextTask, as_texts, check_count
+from .arguments import as_texts, check_count, collect_results, texts_or_errors
+from .base import TextTask
 from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
-    from ..text.tokenizer import Encoding, Tokenizer
+    from ..text.encodings import Encoding
+    from ..text.tokenizer import Tokenizer
     from .protocols import MaskedLM
 
 # So many masks are projected to the vocabulary at once: XLM-R's has 250,000 words, a megabyte for each mask.
@@ -85,22 +87,22 @@ class FillMask(TextTask):
         texts: each holds `fill.mask_token` at least once.  A text that is too long is refused, since a cut could lose
         a mask.  targets: words, each one token of the vocabulary, to choose among; scores stay those of the vocabulary.
         """
-        inputs, single = as_texts(texts, "texts")
+        inputs, single = texts_or_errors(texts, "texts")
         top_k = check_count(top_k, "top_k")
         among = None if targets is None else self._ids(targets)
-        out = []
+        out: list[Any] = []
         for i, row, found in self.rows(
             inputs, None, lambda batch: self._best(batch, top_k, among), truncation=False, progress=progress
         ):
-            if not found:
-                raise InputError(
-                    f"holds no mask: write {self.mask_token!r} there",
-                    argument="texts",
-                    index=None if single else i,
-                )
-            lists = self._filled(row, found)
-            out.append(lists[0] if len(lists) == 1 else lists)
-        return out[0] if single else out
+            if isinstance(found, ZooError):
+                out.append(found)
+            elif not found:
+                problem, place = f"holds no mask: write {self.mask_token!r} there", None if single else i
+                out.append(InputError(problem, argument="texts", index=place))
+            else:
+                lists = self._filled(row, found)
+                out.append(lists[0] if len(lists) == 1 else lists)
+        return collect_results(out, single)
 
     def _best(self, batch: Encoding, top_k: int, among: np.ndarray | None) -> list[list[tuple[np.ndarray, np.ndarray]]]:
         """(ids, scores), best first, for each mask of each row."""

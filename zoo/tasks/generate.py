@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from ..cache import KVCache
-from ..errors import InputError, UnsupportedError
+from ..errors import InputError, UnsupportedError, ZooError
 from ..generate import KEPT_BYTES, ContinuousBatch, Generated, GenerationConfig, PromptCache, generate, stream
 from ..generate.perplexity import perplexity
 from ..generate.text import StopStrings, TextStream, text_of
 from ..pretrained import Pretrained
 from ..text.chat import ChatTemplate, Messages
 from ..text.long_texts import ids_within
-from .base import Progress, TextTask, as_texts, most_characters
+from .arguments import as_texts, collect_results, texts_or_errors
+from .base import Progress, TextTask, most_characters
 from .conversation import Conversation
 from .results import Texts
 
@@ -127,12 +128,8 @@ class Generate(TextTask):
         A text is a prompt as it stands: special tokens in it are special, and one that begins with the token for the
         beginning gets no second one.  With stop_strings the text ends before the first that comes.
         """
-        inputs, single = as_texts(texts, "texts")
-        config = self._with(options)
-        found = self._all(
-            [self.prompt_ids(text) for text in inputs], config, details, progress, "" if single else "texts"
-        )
-        return found[0] if single else found
+        inputs, single = texts_or_errors(texts, "texts")
+        return self._all(inputs, self.prompt_ids, self._with(options), details, progress, "texts", single)
 
     def chat(self, messages: Any, *, details: bool = False, progress: bool | None = None, **options: Any) -> Any:
         """The answer to some messages, {"role": ..., "content": ...} each; a list of answers to a list of chats.
@@ -145,9 +142,9 @@ class Generate(TextTask):
         if not isinstance(chats, Sequence) or isinstance(chats, str) or not chats:
             raise InputError(f"messages: {str(messages)[:80]!r}, expected a list of messages, or a list of such lists")
         config, shown = self._split(options)
-        prompts = [self._chat_prompt(chat, shown) for chat in chats]
-        found = self._all(prompts, config, details, progress, "" if single else "messages")
-        return found[0] if single else found
+        return self._all(
+            chats, lambda chat: self._chat_prompt(chat, shown), config, details, progress, "messages", single
+        )
 
     def stream(
         self,
@@ -288,24 +285,38 @@ class Generate(TextTask):
         return self.template.encode(messages, add_generation_prompt=answer, **shown)
 
     def _all(
-        self, prompts: list[list[int]], config: GenerationConfig, details: bool, progress: bool | None, name: str
-    ) -> list[Any]:
-        for i, ids in enumerate(prompts):
+        self,
+        given: Sequence[Any],
+        ids_of: Callable[[Any], list[int]],
+        config: GenerationConfig,
+        details: bool,
+        progress: bool | None,
+        name: str,
+        single: bool,
+    ) -> Any:
+        """What follows each prompt.  given: prompts, or errors in the places of some; ids_of: the tokens of one."""
+        out: list[Any] = [None] * len(given)
+        prompts: list[tuple[int, list[int]]] = []
+        for i, one in enumerate(given):
             try:
+                if isinstance(one, ZooError):
+                    raise one
+                prompts.append((i, ids := ids_of(one)))
                 config.new_tokens(len(ids), self._model.max_positions)
-            except InputError as e:
-                raise (e.about(name, i) if name else e) from None
+            except ZooError as e:
+                out[i] = e if single or e.index is not None else e.about(name, i)
+        prompts = [(i, ids) for i, ids in prompts if out[i] is None]
         stop = StopStrings(self.tokenizer, config.stop_strings) if config.stop_strings else None
         rows = max(1, ROWS // max(config.num_beams, config.num_return_sequences))
-        out: list[Any] = []
         with Progress(len(prompts), progress) as advance:
             for at in range(0, len(prompts), rows):
-                some = prompts[at : at + rows]
-                for ids, found in zip(some, generate(self._model, some, config, stop=stop, first=at), strict=True):
-                    made = [self._made(ids, one, config, details) for one in found]
-                    out.append(made if config.num_return_sequences > 1 else made[0])
+                index, some = map(list, zip(*prompts[at : at + rows], strict=True))
+                found = generate(self._model, some, config, stop=stop, first=at)
+                for i, ids, continuations in zip(index, some, found, strict=True):
+                    made = [self._made(ids, one, config, details) for one in continuations]
+                    out[i] = made if config.num_return_sequences > 1 else made[0]
                 advance(len(some))
-        return out
+        return collect_results(out, single)
 
     def _made(self, prompt: list[int], found: Generated, config: GenerationConfig, details: bool) -> Any:
         text = text_of(self.tokenizer, prompt, found.ids.tolist(), config.stop_strings)

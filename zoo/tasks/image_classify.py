@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from ..images import MAX_PIXELS, ImageFile, ImageInput
-from .base import check_count
+from .arguments import check_count, collect_results, map_good
 from .classify import Label, best_labels, score_function
 from .image_task import ImageOptions, ImageTask, as_images, floats
 from .results import BestLabel
@@ -66,5 +66,4 @@ class ImageClassify(ImageTask):
             return floats(getattr(found, "logits", found))
 
         rows = self.rows(given, compute, progress=progress, data_format=data_format, max_pixels=max_pixels)
-        out = [best_labels(self.config, score(logits), top_k) for logits in rows]
-        return out[0] if single else out
+        return collect_results(map_good(lambda logits: best_labels(self.config, score(logits), top_k), rows), single)

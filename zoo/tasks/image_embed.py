@@ -15,6 +15,7 @@ from ..errors import InputError, check_choice
 from ..images import MAX_PIXELS, ImageInput
 from ..options import DEFAULTS, Options
 from ..registry import family_of
+from .arguments import collect_results, map_good, stack_results
 from .image_task import ImageTask, as_images, floats
 from .results import Vectors
 from .zero_shot_image import DualEmbed
@@ -85,10 +86,7 @@ class ImageEmbed(ImageTask):
             return floats(pooled)
 
         rows = self._rows(given, vectors, progress, data_format, max_pixels)
-        out = np.stack(rows)
-        if normalize:
-            out = unit_length(out)
-        return out[0] if single else out
+        return stack_results(map_good(unit_length, rows) if normalize else rows, single)
 
     def patches(
         self,
@@ -101,8 +99,7 @@ class ImageEmbed(ImageTask):
     ) -> Any:
         """The last state of each patch: (N, D), or with `grid` (h, w, D), float32; a list of arrays for several."""
         given, single = as_images(images, "images")
-        rows = self._rows(given, self._patches, progress, data_format, max_pixels, grid=grid)
-        return rows[0] if single else rows
+        return collect_results(self._rows(given, self._patches, progress, data_format, max_pixels, grid=grid), single)
 
     def _rows(
         self,

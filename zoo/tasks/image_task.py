@@ -5,9 +5,9 @@ Shapes: B images of a batch, Y and X height and width after the processor, H and
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..pretrained import Pretrained
 from ..registry import family_of
 from ..text.given import given_items, is_table, plain_item
 from ..typing import Array
+from .arguments import result_or_error
 from .base import Progress, Task
 
 if TYPE_CHECKING:
@@ -89,13 +90,16 @@ class ImageTask(Task):
         data_format: str | None = None,
         max_pixels: int = MAX_PIXELS,
     ) -> list[Any]:
-        """The items that `compute` gives for the images, in their order.
+        """The items that `compute` gives for the images, in their order, or an error for one that cannot be used.
+
+        images: an error in the place of one stays there.
 
         `compute` gets pixel_values (B, Y, X, 3) and the sizes (H, W) of B images, and gives one item for each; where
         the processor pads even an image alone (`pad_size`), it gets a pixel_mask (B, Y, X) after them.  Only images
         that the processor makes equally large share a batch, so that none depends on what it is called with.
         """
         processor = processor or self.processor
+        prepared = partial(processor, data_format=data_format, max_pixels=max_pixels)
         found: list[Any] = [None] * len(images)
         groups: dict[tuple[int, int], list[tuple[int, ImageBatch]]] = {}
         waiting = 0
@@ -112,8 +116,11 @@ class ImageTask(Task):
 
         with Progress(len(images), progress, "images") as advance:
             for i, image in enumerate(images):
-                with naming(i, len(images)):
-                    done = processor(image, data_format=data_format, max_pixels=max_pixels)
+                done = result_or_error(prepared, image, i, len(images))
+                if isinstance(done, ZooError):
+                    found[i] = done
+                    advance(1)
+                    continue
                 Y, X = done.pixel_values.shape[1:3]
                 group = groups.setdefault((Y, X), [])
                 group.append((i, done))
@@ -127,22 +134,12 @@ class ImageTask(Task):
         return found
 
 
-@contextlib.contextmanager
-def naming(index: int, count: int, name: str = "images") -> Iterator[None]:
-    """Errors that say which of `count` images, or sounds, they are about."""
-    try:
-        yield
-    except ZooError as e:
-        if count == 1:
-            raise
-        raise e.about(name, index) from None
-
-
 def as_images(value: Any, name: str) -> tuple[list[Any], bool]:
-    """The images that a user passed as the argument `name`, and True if it was one alone."""
+    """The images that a user passed as the argument `name`, or an error in the place of one, and True if it was one
+    alone."""
     alone = (str, os.PathLike, bytes, bytearray, memoryview)
     if isinstance(value, np.ndarray) and value.dtype.kind not in "UTO" and not value.dtype.names:  # paths or images
-        items, single = ([value], True) if value.ndim != 4 else (list(value), False)
+        items, single = list[Any]([value] if value.ndim != 4 else value), value.ndim != 4
     elif isinstance(value, alone) or hasattr(value, "read") or not (isinstance(value, Iterable) or is_table(value)):
         items, single = [value], True
     else:
@@ -151,7 +148,7 @@ def as_images(value: Any, name: str) -> tuple[list[Any], bool]:
         raise InputError(f"{name} is empty, expected at least one image")
     for i, item in enumerate(items):
         if isinstance(item, list | tuple):
-            raise InputError(f"is of type {type(item).__name__}, expected an image", argument=name, index=i)
+            items[i] = InputError(f"is of type {type(item).__name__}, expected an image", argument=name, index=i)
     return items, single
 
 

@@ -15,11 +15,11 @@ from .. import ops
 from ..checkpoint.modules import STANFORD
 from ..checkpoint.multi_vector_encoder import PROJECTION, MultiVectorEncoder, read_multi_vector_encoder, read_stanford
 from ..checkpoint.sentence_encoder import normalize
-from ..errors import InputError, TokenizerError, UnsupportedError
+from ..errors import InputError, TokenizerError, UnsupportedError, ZooError
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..weights.files import open_weights
-from .base import as_texts, check_count
+from .arguments import check_count, collect_results, map_good, texts_or_errors
 from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
 from .results import Lines, ResultFormat, values
 from .vectors import Hit, maxsim, nearest_of
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ..checkpoint.files import Checkpoint
-    from ..text.tokenizer import Encoding, Tokenizer
+    from ..text.encodings import Encoding
+    from ..text.tokenizer import Tokenizer
 
 _PEERS: dict[str, Peer] = {
     **PEERS,
@@ -129,10 +130,9 @@ class MultiVectorEmbed(PromptedTask):
         check_peers(others, _PEERS, ("normalize_embeddings", "task"))
         if task not in (None, "query", "document"):
             raise InputError(f"task is {task!r}, expected 'query' or 'document'")
-        inputs, single = as_texts(texts, "texts", least=0)
+        inputs, single = texts_or_errors(texts, "texts", least=0)
         before = self._prompt(None if prompt is not None else prompt_name, prompt)
-        found = self._vectors(inputs, before, task, normalize_embeddings, show_progress_bar)
-        return found[0] if single else found
+        return collect_results(self._vectors(inputs, before, task, normalize_embeddings, show_progress_bar), single)
 
     def similarity(self, a: Any, b: Any = None) -> np.ndarray:
         """MaxSim of every pair: for each vector of a the largest dot product with b's, summed.
@@ -159,8 +159,9 @@ class MultiVectorEmbed(PromptedTask):
         super().check_beside(path)
 
     def _vectors(
-        self, texts: list[str], prompt: str, task: str | None, unit: bool, progress: bool | None
-    ) -> list[np.ndarray]:
+        self, texts: list[str | ZooError], prompt: str, task: str | None, unit: bool, progress: bool | None
+    ) -> list[Any]:
+        """The vectors (T, E) of each text, or its error."""
         if not texts:
             return []
         marker, prompt = self._marker(prompt)
@@ -193,7 +194,7 @@ class MultiVectorEmbed(PromptedTask):
             x = normalize(x) if unit else x
             return [vectors[kept] for vectors, kept in zip(x, counted, strict=True)]
 
-        prepared = [prompt + text for text in texts]
+        prepared = map_good(lambda text: prompt + text, texts)
         longest = limit - (marker is not None)
         return [row for _, _, row in self.rows(prepared, None, compute, max_length=longest, progress=progress)]
 

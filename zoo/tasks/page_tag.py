@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, ZooError
 from ..files.json_file import parse_json_list, read_bounded
 from ..images import MAX_PIXELS, ImageInput, ImageProcessor
 from ..pretrained import Pretrained
-from ..text.given import kind_of
+from ..text.given import check_text, kind_of
 from ..text.tokenizer import Tokenizer
+from .arguments import as_list, collect_results, result_or_error
 from .base import check_vocabulary, softmax
 from .image_task import ImageTask, as_images, floats
 from .results import LABEL, Lines, ResultFormat
@@ -81,35 +82,44 @@ class PageTag(ImageTask):
         data_format, max_pixels: as in `open_image`.
         """
         given, single = as_images(images, "images")
-        lists, places = ([words], [boxes]) if single else (words, [None] * len(words) if boxes is None else boxes)
+        lists = [words] if single else as_list(words, "words")
+        places = [boxes] if single else [None] * len(lists) if boxes is None else as_list(boxes, "boxes")
         if not len(given) == len(lists) == len(places):
             raise InputError(f"{len(given)} images, {len(lists)} lists of words, {len(places)} lists of boxes")
-        pages = [read_words(one) if box is None else (one, box) for one, box in zip(lists, places, strict=True)]
-        for i, (texts, at) in enumerate(pages):
-            check_page(texts, at, i)
+
+        def read_page(i: int) -> tuple[list[str], list[Box]]:
+            """The words and boxes of an image that is no error."""
+            if isinstance(given[i], ZooError):
+                raise given[i]
+            page = read_words(lists[i]) if places[i] is None else (lists[i], places[i])
+            return check_page(*page, None if single else i)
+
+        pages = [result_or_error(read_page, i, i, len(given), "words") for i in range(len(given))]
         prepared = self.rows(
-            given,
+            [page if isinstance(page, ZooError) else image for page, image in zip(pages, given, strict=True)],
             lambda pixel_values, sizes: list(zip(pixel_values, sizes, strict=True)),
             progress=progress,
             data_format=data_format,
             max_pixels=max_pixels,
         )
-        out = [
-            self._page(pixels[None], size, *page, i)
-            for i, ((pixels, size), page) in enumerate(zip(prepared, pages, strict=True))
-        ]
-        return out[0] if single else out
+
+        def tagged(i: int) -> list[TaggedWord]:
+            if isinstance(prepared[i], ZooError):
+                raise prepared[i]
+            (pixels, size), page = prepared[i], cast("tuple[list[str], list[Box]]", pages[i])
+            return self._page(pixels[None], size, *page, None if single else i)
+
+        return collect_results([result_or_error(tagged, i, i, len(given)) for i in range(len(given))], single)
 
     def _page(
-        self, pixels: np.ndarray, size: tuple[int, int], words: Sequence[str], boxes: Sequence[Box], index: int
+        self, pixels: np.ndarray, size: tuple[int, int], words: Sequence[str], boxes: Sequence[Box], index: int | None
     ) -> list[TaggedWord]:
         height, width = size
         extents = np.array([width, height, width, height])
         thousandths = (1000 * (np.asarray(boxes, np.float64) / extents)).astype(np.int64)
         if (thousandths < 0).any() or (thousandths > 1000).any():
-            raise InputError(
-                f"a box is outside of the image of {height} x {width} pixels", argument="boxes", index=index
-            )
+            problem = f": a box is outside of the image of {height} x {width} pixels"
+            raise InputError(problem, argument="boxes", index=index)
         labels = self.config.id2label
         found: list[TaggedWord] = []
         for ids, of in self._parts(words):
@@ -121,7 +131,7 @@ class PageTag(ImageTask):
             for word in range(int(of[at[0]]), int(of[at[-1]]) + 1):
                 best = scores[int(np.argmax(of == word))]
                 name = labels[int(best.argmax())]
-                found.append(TaggedWord(name, float(best.max()), words[word], tuple(boxes[word])))
+                found.append(TaggedWord(name, float(best.max()), words[word], boxes[word]))
         return found
 
     def _parts(self, words: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -157,17 +167,23 @@ def read_words(path: Any) -> tuple[list[Any], list[Any]]:
     return [one["text"] for one in found], [one["box"] for one in found]
 
 
-def check_page(words: Any, boxes: Any, index: int) -> None:
-    """Raise InputError for words and boxes that do not belong together."""
-    if isinstance(words, str) or not words or len(words) != len(boxes):
-        raise InputError(
-            f"{'one text' if isinstance(words, str) else f'{len(words)} words'} and {len(boxes)} boxes, expected a box "
-            "for each of at least one word",
-            argument="words",
-            index=index,
-        )
+def check_page(words: Any, boxes: Any, index: int | None) -> tuple[list[str], list[Box]]:
+    """The words and boxes of a page as lists; InputError if they do not belong together."""
+    for name, value in (("words", words), ("boxes", boxes)):
+        if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+            problem = f"is {'one text' if isinstance(value, str) else kind_of(value)}, expected a list"
+            raise InputError(problem, argument=name, index=index)
+    if not len(words) or len(words) != len(boxes):
+        problem = f": {len(words)} words and {len(boxes)} boxes, expected a box for each of at least one word"
+        raise InputError(problem, argument="words", index=index)
     for word in words:
         if not isinstance(word, str) or not word or word != "".join(word.split()):
-            raise InputError(f"{word!r} is not a word, which has no spaces", argument="words", index=index)
-    if np.asarray(boxes).shape != (len(words), 4):
-        raise InputError("expected four numbers for each box", argument="boxes", index=index)
+            raise InputError(f": {word!r} is not a word, which has no spaces", argument="words", index=index)
+        check_text(word, "words", index)
+    try:
+        places = np.asarray(boxes)
+    except ValueError:  # boxes of unequal length
+        places = np.zeros(0)
+    if places.shape != (len(words), 4) or places.dtype.kind not in "iuf" or not np.isfinite(places).all():
+        raise InputError(": expected four finite numbers for each box", argument="boxes", index=index)
+    return list(words), [tuple(box) for box in places.tolist()]

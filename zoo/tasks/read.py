@@ -6,12 +6,13 @@ Shapes: B images of a batch, S tokens of the encoder, E the width of their state
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
 
 from .. import ops
-from ..errors import ConfigError, InputError, UnsupportedError
+from ..errors import ConfigError, InputError, UnsupportedError, ZooError
 from ..generate import Generated, GenerationConfig, generate
 from ..generate.sampling import log_softmax
 from ..images import MAX_PIXELS, ImageFile, ImageInput, ImageProcessor, open_pixels
@@ -21,8 +22,9 @@ from ..registry import family_of
 from ..text.tokenizer import Tokenizer
 from ..typing import Array
 from ..warning import warn
+from .arguments import collect_results, map_good, result_or_error
 from .base import Progress, check_vocabulary
-from .image_task import ImageOptions, ImageTask, as_images, floats, naming
+from .image_task import ImageOptions, ImageTask, as_images, floats
 from .line_texts import LineReading, LineText, Reading, Readings, group_parts, join_lines
 from .scripts import FILE as SCRIPTS
 from .scripts import MAX_CONFIDENCE, ScriptCheck, line_features
@@ -149,15 +151,18 @@ class Read(ImageTask):
         """
         config = self._generation(max_new_tokens, num_beams, generation)
         given, single = as_images(images, "images")
-        out, check, foreign = [], self.scripts, False
+        out, check, foreign = list[Any](), self.scripts, False
         for of in self._lines(given, config, lines, progress, data_format, max_pixels):
+            if isinstance(of, ZooError):
+                out.append(of)
+                continue
             text, confidence, _ = join_lines(of)
             if check is not None and any(check.unknown([join_lines([line]) for line in of])):
                 confidence, foreign = min(confidence, MAX_CONFIDENCE), True
             out.append(Reading(text, confidence))
         if foreign and check is not None:
             warn(check.warning(self.source))
-        return out[0] if single else out
+        return collect_results(out, single)
 
     @property
     def source(self) -> str:
@@ -167,31 +172,30 @@ class Read(ImageTask):
     def read_lines(self, images: Sequence[np.ndarray]) -> list[LineReading]:
         """What the images (h, w, 3) of single lines say, with the odds of their scripts, which the caller judges."""
         config = self._generation(None, None, {})
-        return [join_lines(of) for of in self._lines(images, config, False, False, None, MAX_PIXELS)]
+        found = self._lines(images, config, False, False, None, MAX_PIXELS)
+        return collect_results(map_good(join_lines, found), False)
 
     def _lines(
         self,
-        given: Sequence[ImageInput],
+        given: Sequence[ImageInput | ZooError],
         config: GenerationConfig,
         lines: bool,
         progress: bool | None,
         data_format: str | None,
         max_pixels: int,
-    ) -> list[list[LineText]]:
-        """The lines of each image."""
-        found: list[list[LineText]] = [[] for _ in given]
+    ) -> list[Any]:
+        """The lines of each image, a list of LineText, or an error for an image that cannot be used."""
+        found: list[Any] = [[] for _ in given]
         waiting: list[tuple[int, np.ndarray]] = []  # image, line
+        opened = partial(open_pixels, data_format=data_format, max_pixels=max_pixels)
         cut = count = shown = 0
         with Progress(len(given), progress, "images") as advance:
             for i, image in enumerate(given):
-                with naming(i, len(given)):
-                    array = open_pixels(image, data_format=data_format, max_pixels=max_pixels)
-                boxes = split_lines(array) if lines else []
-                if not lines and len(array) > TALL and (seen := len(split_lines(array))) > 2:
-                    warn(
-                        f"an image has about {seen} lines of text, and is read as one: lines=True (--lines) reads each"
-                    )
-                waiting += [(i, array[y0:y1, x0:x1]) for x0, y0, x1, y1 in boxes] or [(i, array)]
+                array = result_or_error(opened, image, i, len(given))
+                if isinstance(array, ZooError):
+                    found[i] = array
+                else:
+                    waiting += [(i, line) for line in self._line_images(array, lines)]
                 while waiting and (len(waiting) >= self.batch_lines or i == len(given) - 1):
                     batch, waiting = waiting[: self.batch_lines], waiting[self.batch_lines :]
                     texts = self._read([line for _, line in batch], config, max_pixels)
@@ -205,6 +209,14 @@ class Read(ImageTask):
             most = self._most(config)
             warn(f"{cut} of {count} lines had more than {most} tokens, and were cut there (max_new_tokens)")
         return found
+
+    def _line_images(self, array: np.ndarray, several: bool) -> list[np.ndarray]:
+        """The lines of an image, or all of it; several: it is a block of them."""
+        if several:
+            return [array[y0:y1, x0:x1] for x0, y0, x1, y1 in split_lines(array)] or [array]
+        if len(array) > TALL and (seen := len(split_lines(array))) > 2:
+            warn(f"an image has about {seen} lines of text, and is read as one: lines=True (--lines) reads each")
+        return [array]
 
     @property
     def batch_lines(self) -> int:
@@ -360,7 +372,10 @@ class Read(ImageTask):
             states = self.runner.run(model.encoder_states, model.encoder.pixels(pixel_values))
             return [states[i : i + 1] for i in range(len(states))]
 
-        return self.rows(lines, encoded, progress=False, max_pixels=max_pixels)
+        found = self.rows(lines, encoded, progress=False, max_pixels=max_pixels)
+        if (error := next((one for one in found if isinstance(one, ZooError)), None)) is not None:
+            raise InputError(f"a line cannot be read{error.problem}")  # which is of no image alone
+        return found
 
     def _generated(self, states: Sequence[Array], config: GenerationConfig) -> list[Generated]:
         """The best text of each line's states (1, S, E)."""

@@ -9,16 +9,18 @@ import numpy as np
 
 from .. import ops
 from ..checkpoint.modules import SETTINGS, read_settings
-from ..errors import InputError, UnsupportedError
+from ..errors import InputError, UnsupportedError, ZooError
 from ..pretrained import Pretrained
 from ..text.given import check_text
-from .base import TextTask, as_list, check_count, sigmoid
+from .arguments import as_list, check_count
+from .base import TextTask, sigmoid
 from .prompted import chosen_prompt
 from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
-    from ..text.tokenizer import Encoding, Tokenizer
+    from ..text.encodings import Encoding
+    from ..text.tokenizer import Tokenizer
 
 # The names of what turns the logit into a score, as sentence-transformers writes them: classes of torch.nn.
 SCORES: dict[str, Callable[[Any], Any]] = {
@@ -55,7 +57,6 @@ class Rerank(TextTask):
 
     name = "rerank"
     results = Ranking()
-    inputs = ()  # one ranking is made of all
     one_label = True  # the model's output is the logit
 
     def __init__(self, model: Pretrained, tokenizer: Tokenizer, checkpoint: Checkpoint | None = None):
@@ -126,8 +127,10 @@ class Rerank(TextTask):
         self, queries: list[str], texts: list[str], raw: bool, progress: bool | None, prompt: str = ""
     ) -> np.ndarray:
         queries = [prompt + query for query in queries]
-        rows = self.rows(queries, texts, self.outputs, progress=progress)
-        logits = np.array([logit for _, _, logit in rows], np.float32)
+        found = [logit for _, _, logit in self.rows(queries, texts, self.outputs, progress=progress)]
+        if (bad := next((i for i, logit in enumerate(found) if isinstance(logit, ZooError)), None)) is not None:
+            raise found[bad].about("documents", bad)  # one ranking is made of all
+        logits = np.array(found, np.float32)
         return logits if raw else self.score(logits).astype(np.float32, copy=False)
 
     def outputs(self, batch: Encoding) -> np.ndarray:

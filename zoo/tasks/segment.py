@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 
 import numpy as np
@@ -17,7 +18,8 @@ from ..images import MAX_PIXELS, ImageFile, ImageInput, open_pixels
 from ..images.boxes import check_fraction
 from ..images.segments import ObjectArea
 from ..typing import Array
-from .image_task import ImageOptions, ImageTask, as_images, naming, save_png
+from .arguments import collect_results, map_good, pair_with_inputs, result_or_error
+from .image_task import ImageOptions, ImageTask, as_images, save_png
 from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
@@ -113,18 +115,16 @@ class Segment(ImageTask):
         data_format, max_pixels: as in `open_image`.
         """
         given, single = as_images(images, "images")
-        arrays = []
-        for i, image in enumerate(given):
-            with naming(i, len(given)):
-                arrays.append(open_pixels(image, data_format=data_format, max_pixels=max_pixels))
+        opened = partial(open_pixels, data_format=data_format, max_pixels=max_pixels)
+        arrays = [result_or_error(opened, image, i, len(given)) for i, image in enumerate(given)]
 
         def compute(pixel_values: Any, sizes: Any) -> list[np.ndarray]:
             logits = self.call(pixel_values)
             return [winners(logits[i : i + 1], size) for i, size in enumerate(sizes)]
 
         masks = self.rows(arrays, compute, progress=progress, max_pixels=max_pixels)
-        out = [Segmentation(mask, self._areas(mask), array) for mask, array in zip(masks, arrays, strict=True)]
-        return out[0] if single else out
+        found = map_good(lambda one: Segmentation(one[0], self._areas(one[0]), one[1]), pair_with_inputs(masks, arrays))
+        return collect_results(found, single)
 
     def _areas(self, mask: np.ndarray) -> list[Area]:
         counts = np.bincount(mask.reshape(-1))

@@ -6,6 +6,7 @@ Shapes: B images of a batch, Y and X height and width after the processor, H and
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy as np
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_pixels
 from ..images.boxes import check_fraction
 from ..images.segments import post_process_panoptic_segmentation
-from .image_task import ImageOptions, ImageTask, as_images, floats, naming
+from .arguments import collect_results, map_good, pair_with_inputs, result_or_error
+from .image_task import ImageOptions, ImageTask, as_images, floats
 from .segment import Segmentation, Segmentations
 
 if TYPE_CHECKING:
@@ -73,10 +75,8 @@ class SegmentObjects(ImageTask):
         """
         check_fraction(threshold, "threshold")
         given, single = as_images(images, "images")
-        arrays = []
-        for i, image in enumerate(given):
-            with naming(i, len(given)):
-                arrays.append(open_pixels(image, data_format=data_format, max_pixels=max_pixels))
+        opened = partial(open_pixels, data_format=data_format, max_pixels=max_pixels)
+        arrays = [result_or_error(opened, image, i, len(given)) for i, image in enumerate(given)]
 
         def compute(pixel_values: Array, sizes: Sequence[tuple[int, int]], pixel_mask: Any = None) -> list[Any]:
             found = []
@@ -96,11 +96,12 @@ class SegmentObjects(ImageTask):
             return found
 
         rows = self.rows(arrays, compute, progress=progress, max_pixels=max_pixels)
-        out = [
-            Segmentation(np.maximum(mask, 0), sorted(objects, key=lambda one: -one.share), array, blank=0)
-            for (mask, objects), array in zip(rows, arrays, strict=True)
-        ]
-        return out[0] if single else out
+
+        def segmentation(one: tuple[Any, np.ndarray]) -> Segmentation:
+            (mask, objects), array = one
+            return Segmentation(np.maximum(mask, 0), sorted(objects, key=lambda area: -area.share), array, blank=0)
+
+        return collect_results(map_good(segmentation, pair_with_inputs(rows, arrays)), single)
 
     def call(self, pixel_values: Array, pixel_mask: Array | None = None) -> Any:
         """The output of the model.  pixel_values (B, Y, X, 3), pixel_mask (B, Y, X) or None."""

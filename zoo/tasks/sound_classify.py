@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ops
+from ..errors import ZooError
 from ..pretrained import Pretrained
 from ..sounds import FeatureExtractor, SoundInput, reader
 from ..sounds.features import FILE
 from ..warning import warn
-from .base import Progress, Task, check_count
+from .arguments import check_count, collect_results, result_or_error
+from .base import Progress, Task
 from .classify import best_labels, score_function
-from .image_task import as_images, naming
+from .image_task import as_images
 from .results import Labels
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ class SoundClassify(Task):
     name = "audio-classification"
     reads = "audio"
     results = Labels()
-    inputs = ("sounds",)
 
     def __init__(self, model: Pretrained, features: FeatureExtractor, checkpoint: Checkpoint | None = None):
         super().__init__(model, checkpoint)
@@ -65,22 +66,27 @@ class SoundClassify(Task):
             top_k = check_count(top_k, "top_k")
         score, batch_size = score_function(self.config, function_to_apply), check_count(batch_size, "batch_size")
         given, single = as_images(sounds, "sounds")
-        out, cut = [], 0
+        out, cut, windows = list[Any](given), 0, dict[int, np.ndarray]()
         with Progress(len(given), progress, "sounds") as advance:
-            for at in range(0, len(given), batch_size):
-                windows = []
-                for i, sound in enumerate(given[at : at + batch_size], at):
-                    with naming(i, len(given), "sounds"):
-                        window, whole = self._beginning(sound)
-                    windows.append(self.features(window))
-                    cut += not whole
-                logits = ops.to_numpy(self.runner(self.model, np.stack(windows))).astype(np.float32, copy=False)
-                out += [best_labels(self.config, score(row), top_k) for row in logits]
-                advance(len(windows))
+            for i, sound in enumerate(given):
+                beginning = result_or_error(self._beginning, sound, i, len(given), "sounds")
+                if isinstance(beginning, ZooError):
+                    out[i] = beginning
+                    advance(1)
+                else:
+                    windows[i] = self.features(beginning[0])
+                    cut += not beginning[1]
+                if windows and (len(windows) == batch_size or i == len(given) - 1):
+                    features = np.stack(list(windows.values()))
+                    logits = ops.to_numpy(self.runner(self.model, features)).astype(np.float32, copy=False)
+                    for k, row in zip(windows, logits, strict=True):
+                        out[k] = best_labels(self.config, score(row), top_k)
+                    advance(len(windows))
+                    windows.clear()
         if cut:
             seconds = self.features.samples / self.features.sampling_rate
             warn(f"{cut} of {len(given)} sounds are longer than {seconds:g} s, and were cut there")
-        return out[0] if single else out
+        return collect_results(out, single)
 
     def _beginning(self, sound: SoundInput) -> tuple[np.ndarray, bool]:
         """The samples of the first window, and True if that is all."""

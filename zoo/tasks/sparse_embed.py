@@ -13,16 +13,18 @@ import numpy as np
 from .. import ops
 from ..checkpoint.modules import is_sparse_encoder
 from ..checkpoint.sparse_encoder import SparseEncoder, read_sparse_encoder
+from ..errors import ZooError
 from ..nn import is_array
 from ..pretrained import Pretrained
-from .base import as_texts, check_count
+from .arguments import check_count, collect_results, map_good, texts_or_errors
 from .prompted import PEERS, Peer, PromptedTask, check_peers
 from .results import Lines, ResultFormat
 from .vectors import Hit, SparseVectors, nearest_of, sparse_scores
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
-    from ..text.tokenizer import Encoding, Tokenizer
+    from ..text.encodings import Encoding
+    from ..text.tokenizer import Tokenizer
 
 LOGITS = 1 << 24  # numbers (B, T, V) that a batch may have, unless one text alone has more
 _SPARSE = "results are SparseVectors, whose parts scipy.sparse.csr_matrix and torch.sparse_csr_tensor take"
@@ -86,10 +88,9 @@ class SparseEmbed(PromptedTask):
         top_k: how many; by default all that have a weight, or as many as the checkpoint says.  prompt_name, prompt: one
         of the checkpoint's `prompts` to put before each text, or one of your own.
         """
-        inputs, single = as_texts(texts, "texts")
+        inputs, single = texts_or_errors(texts, "texts")
         found = self._vectors(inputs, top_k, self._prompt(prompt_name, prompt), progress)
-        lists = [[Weight(*one) for one in self._sorted(*row)] for row in found]
-        return lists[0] if single else lists
+        return collect_results(map_good(lambda row: [Weight(*one) for one in self._sorted(*row)], found), single)
 
     def encode(
         self,
@@ -107,9 +108,9 @@ class SparseEmbed(PromptedTask):
         Options are those of sentence-transformers, as for `Embed.encode`.
         """
         check_peers(others, _PEERS, ("max_active_dims",))
-        inputs, _ = as_texts(texts, "texts", least=0)
+        inputs, _ = texts_or_errors(texts, "texts", least=0)
         before = self._prompt(None if prompt is not None else prompt_name, prompt)
-        rows = self._vectors(inputs, max_active_dims, before, show_progress_bar)
+        rows = collect_results(self._vectors(inputs, max_active_dims, before, show_progress_bar), False)
         return SparseVectors.of(rows, self.config.vocab_size)
 
     def decode(self, vectors: SparseVectors, top_k: int | None = None) -> list[list[tuple[str, float]]]:
@@ -134,10 +135,8 @@ class SparseEmbed(PromptedTask):
         x, y = self._vectors_of(queries, self.encode_query), self._vectors_of(corpus, self.encode_document)
         return nearest_of(sparse_scores(x, y, self.encoder.similarity), top_k)
 
-    def _vectors(
-        self, texts: list[str], most: int | None, prompt: str, progress: bool | None
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The ids, ascending, and the weights of each text's words."""
+    def _vectors(self, texts: list[str | ZooError], most: int | None, prompt: str, progress: bool | None) -> list[Any]:
+        """The ids, ascending, and the weights of each text's words, or its error."""
         most = self.encoder.max_active_dims if most is None else check_count(most, "top_k")
         if not texts:
             return []
@@ -147,7 +146,7 @@ class SparseEmbed(PromptedTask):
             logits = ops.to_numpy(found if is_array(found) else found[0])
             return [_heaviest(self.encoder.pool(z[:n]), most) for z, n in zip(logits, lengths(batch), strict=True)]
 
-        prepared = [prompt + text for text in texts]
+        prepared = map_good(lambda text: prompt + text, texts)
         return [row for _, _, row in self.rows(prepared, None, compute, progress=progress)]
 
     def _sorted(self, ids: np.ndarray, weights: np.ndarray) -> list[tuple[str, int, float]]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, cast, overload
 
 import numpy as np
 
 from .. import ops
-from ..errors import check_choice
+from ..errors import ZooError, check_choice
 from ..pretrained import Pretrained
-from .base import TextTask, as_texts, softmax
+from .arguments import collect_results, texts_or_errors
+from .base import TextTask, softmax
 from .results import LABEL, Lines, ResultFormat
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..checkpoint.files import Checkpoint
-    from ..text.tokenizer import Encoding, Tokenizer
+    from ..text.encodings import Encoding
+    from ..text.tokenizer import Tokenizer
 
 AGGREGATIONS = ("none", "simple", "first", "average", "max")
 
@@ -97,22 +99,24 @@ class Tag(TextTask):
         A text of more than `tag.max_tokens` tokens is read through windows that overlap by a quarter; each token is
         judged where more of its surroundings are seen.
         """
-        inputs, single = as_texts(texts, "texts")
+        inputs, single = texts_or_errors(texts, "texts")
         check_choice(aggregation, "aggregation", AGGREGATIONS)
         left_out = frozenset([ignore] if isinstance(ignore, str) else ignore)
         stride = (self.max_tokens - self.tokenizer.special_tokens_to_add()) // 4
         windows: list[list[list[Piece]]] = [[] for _ in inputs]
         for i, row, scores in self.rows(inputs, None, self._scores, overflow=True, stride=stride, progress=progress):
-            windows[i].append(self._pieces(inputs[i], row, scores))
-        out = [
-            [
-                entity
-                for entity in self._entities(text, _stitched(parts, stride), aggregation)
-                if entity.label not in left_out
-            ]
-            for text, parts in zip(inputs, windows, strict=True)
-        ]
-        return out[0] if single else out
+            if isinstance(scores, ZooError):
+                inputs[i] = scores
+            else:
+                windows[i].append(self._pieces(cast(str, inputs[i]), row, scores))
+        out: list[Any] = []
+        for text, parts in zip(inputs, windows, strict=True):
+            if isinstance(text, ZooError):
+                out.append(text)
+            else:
+                entities = self._entities(text, _stitched(parts, stride), aggregation)
+                out.append([entity for entity in entities if entity.label not in left_out])
+        return collect_results(out, single)
 
     def _scores(self, batch: Encoding) -> list[np.ndarray]:
         """(T, C) for each row, without padding."""

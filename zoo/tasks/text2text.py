@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from ..errors import InputError, UnsupportedError, nearest
+from ..errors import InputError, UnsupportedError, ZooError, nearest
 from ..generate import GenerationConfig, generate
 from ..inputs.encoder_decoder import EncoderDecoder
 from ..pretrained import Pretrained
 from ..text.given import check_text
 from ..warning import warn
-from .base import TextTask, as_texts
+from .arguments import collect_results, map_good, texts_or_errors
+from .base import TextTask
 from .read import complete
 from .results import Texts
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
-    from ..text.tokenizer import Encoding, Tokenizer
+    from ..text.encodings import Encoding
+    from ..text.tokenizer import Tokenizer
 
 NEW_TOKENS = 256  # where neither the caller nor the checkpoint says how many
 GENERATION = "generation_config.json"
@@ -94,7 +96,7 @@ class Text2Text(TextTask):
         more: dict[str, Any],
     ) -> Any:
         """The texts that the model writes; params: those of the config for the task."""
-        inputs, single = as_texts(texts, "texts")
+        inputs, single = texts_or_errors(texts, "texts")
         before = params.get("prefix", "") if prefix is None else check_text(prefix, "prefix")
         options = {k: v for k, v in params.items() if k not in ("prefix", "max_length")}
         if not any(k in more for k in ("max_length", "max_new_tokens")) and max_new_tokens is None:
@@ -118,13 +120,12 @@ class Text2Text(TextTask):
             decoder = self.runner.decoder(self.pair.decoder)
             return [best for (best,) in generate(decoder, start, config, **context)]
 
-        found = self.rows([before + text for text in inputs], None, compute, progress=progress)
+        found = self.rows(map_good(lambda text: before + text, inputs), None, compute, progress=progress)
         done = [best for _, _, best in found]
-        if cut := sum(best.reason == "length" for best in done):
+        if cut := sum(not isinstance(best, ZooError) and best.reason == "length" for best in done):
             most = config.new_tokens(1, self.pair.max_positions)
             warn(f"{cut} of {len(done)} answers had more than {most} tokens, and were cut there (max_new_tokens)")
-        out = [self.tokenizer.decode(best.ids).strip() for best in done]
-        return out[0] if single else out
+        return collect_results(map_good(lambda best: self.tokenizer.decode(best.ids).strip(), done), single)
 
 
 class Summarize(Text2Text):

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from ..errors import ConfigError, InputError, check_choice, nearest
+from ..errors import ConfigError, InputError, ZooError, check_choice, nearest
 from ..generate import GenerationConfig
 from ..generate.speech import Fallback, Rules, segments_of, written_windows
 from ..inputs.encoder_decoder import EncoderDecoder
 from ..pretrained import Pretrained
 from ..sounds import FeatureExtractor, SoundInput, Spectrogram, reader
 from ..text.tokenizer import Tokenizer
-from .base import Progress, Task, check_count, check_vocabulary
-from .image_task import as_images, naming
+from .arguments import check_count, collect_results, result_or_error
+from .base import Progress, Task, check_vocabulary
+from .image_task import as_images
 from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
@@ -70,7 +72,6 @@ class Transcribe(Task):
     name = "automatic-speech-recognition"
     reads = "audio"
     results = Transcriptions()
-    inputs = ("sounds",)
     tokenizer: Tokenizer
 
     def __init__(
@@ -141,27 +142,38 @@ class Transcribe(Task):
         options, batch_size = Fallback(**fallback), check_count(batch_size, "batch_size")
         given, single = as_images(sounds, "sounds")
         out: list[Any] = [None] * len(given)
-        waiting, active = iter(enumerate(given)), []
+        begin = partial(_Reading, self.features, language)
+        waiting, active = iter(enumerate(given)), dict[int, _Reading]()
         with Progress(len(given), progress, "sounds") as advance:
             while True:
                 for i, sound in islice(waiting, batch_size - len(active)):
-                    with naming(i, len(given), "sounds"):
-                        active.append(_Reading(i, self.features, sound, language))
-                for one in [one for one in active if one.at >= one.spectrogram.length]:
-                    active.remove(one)
-                    out[one.index] = one.found()
-                    advance(1)
-                if active:
-                    self._advance(active, task, timestamps, options, len(given))
+                    begun = result_or_error(begin, sound, i, len(given), "sounds")
+                    if isinstance(begun, ZooError):
+                        out[i] = begun
+                        advance(1)
+                    else:
+                        active[i] = begun
+                windows: dict[int, np.ndarray] = {}
+                for i, one in list(active.items()):
+                    over = one.at >= one.spectrogram.length
+                    step: Any = _Reading.found if over else _Reading.window
+                    found = result_or_error(step, one, i, len(given), "sounds")
+                    if over or isinstance(found, ZooError):
+                        out[i] = found
+                        del active[i]
+                        advance(1)
+                    else:
+                        windows[i] = found
+                if windows:
+                    features = np.stack(list(windows.values()))
+                    self._advance([active[i] for i in windows], features, task, timestamps, options)
                 elif None not in out:
-                    return out[0] if single else out
+                    return collect_results(out, single)
 
-    def _advance(self, active: list[_Reading], task: str, timestamps: bool, options: Fallback, count: int) -> None:
-        """Read the next window of each sound."""
-        features = []
-        for one in active:
-            with naming(one.index, count, "sounds"):
-                features.append(one.spectrogram.window(one.at))
+    def _advance(
+        self, active: list[_Reading], features: np.ndarray, task: str, timestamps: bool, options: Fallback
+    ) -> None:
+        """Read the next window of each sound; features: of these windows."""
 
         def prompts(first: np.ndarray) -> list[list[int]]:
             """The tokens of language and task, by the logits (C, V) of the first token."""
@@ -175,7 +187,7 @@ class Transcribe(Task):
 
         written = written_windows(
             self.runner.decoder(self.pair.decoder),
-            self.pair.context(np.stack(features)),
+            self.pair.context(features),
             self.config.decoder_start_token_id,
             prompts,
             replace(self.rules, timestamps=timestamps),
@@ -221,10 +233,14 @@ def _checked(ids: dict[str, Any], where: str, vocab: int) -> dict[str, int]:
 class _Reading:
     """A sound that is being read, up to the frame `at`."""
 
-    def __init__(self, index: int, features: FeatureExtractor, sound: SoundInput, language: str | None):
-        self.index, self.language, self.at = index, language, 0
+    def __init__(self, features: FeatureExtractor, language: str | None, sound: SoundInput):
+        self.language, self.at = language, 0
         self.segments: list[Segment] = []
         self.spectrogram = Spectrogram(features, reader(sound, features.sampling_rate))
+
+    def window(self) -> np.ndarray:
+        """The features of the next window."""
+        return self.spectrogram.window(self.at)
 
     def found(self) -> Transcription:
         return Transcription("".join(one.text for one in self.segments).strip(), self.language, self.segments)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ops
-from ..errors import InputError, UnsupportedError
+from ..errors import InputError, UnsupportedError, ZooError
 from ..pretrained import Pretrained
-from .base import TextTask, as_texts, softmax
+from .arguments import as_texts, collect_results, texts_or_errors
+from .base import TextTask, softmax
 from .classify import Label
 from .results import Labels
 
@@ -60,30 +61,30 @@ class ZeroShot(TextTask):
         label, which takes the place of {}.  multi_label: each label is judged by itself, entailment against
         contradiction; otherwise the scores of all labels add up to 1.  A text that is too long is cut, with a warning.
         """
-        inputs, single = as_texts(texts, "texts")
+        inputs, single = texts_or_errors(texts, "texts")
         labels, hypotheses = sentences(candidate_labels, hypothesis_template)
         first = [text for text in inputs for _ in labels]
         second = hypotheses * len(inputs)
-        logits = np.empty((len(first), self.config.num_labels), np.float32)
-        try:
-            rows = self.rows(
-                first,
-                second,
-                lambda batch: ops.to_numpy(self.call(self.model, batch)),
-                progress=progress,
-                truncation="only_first",
-            )
-            for i, (_, _, item) in enumerate(rows):
-                logits[i] = item
-        except InputError as e:
-            raise e if e.index is None else e.about("texts", e.index // len(labels)) from None
-        logits = logits.reshape(len(inputs), len(labels), -1)
-        if multi_label or len(labels) == 1:
-            scores = softmax(logits[..., [self.contradiction, self.entailment]])[..., 1]
-        else:
-            scores = softmax(logits[..., self.entailment])
-        out = [ranked(labels, row) for row in scores]
-        return out[0] if single else out
+        rows = self.rows(
+            first,
+            second,
+            lambda batch: ops.to_numpy(self.call(self.model, batch)),
+            progress=progress,
+            truncation="only_first",
+        )
+        found = [item for _, _, item in rows]
+
+        def label_scores(i: int) -> Any:
+            """The labels of a text by the logits beside each of them, or its error."""
+            items = found[i * len(labels) : (i + 1) * len(labels)]
+            if (error := next((item for item in items if isinstance(item, ZooError)), None)) is not None:
+                return error.about("texts", None if single else i)
+            logits = np.stack(items)
+            if multi_label or len(labels) == 1:
+                return ranked(labels, softmax(logits[:, [self.contradiction, self.entailment]])[:, 1])
+            return ranked(labels, softmax(logits[:, self.entailment]))
+
+        return collect_results([label_scores(i) for i in range(len(inputs))], single)
 
 
 def sentences(candidate_labels: Any, template: Any) -> tuple[list[str], list[str]]:

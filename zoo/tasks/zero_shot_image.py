@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ..errors import ZooError
 from ..images import MAX_PIXELS, ImageInput, ImageProcessor
 from ..inputs.dual_encoder import DualEncoder
 from ..pretrained import Pretrained
 from ..text.tokenizer import Tokenizer
-from .base import as_texts, batches, check_vocabulary, sigmoid, softmax, text_blocks
+from .arguments import as_texts, collect_results, map_good, stack_results
+from .base import batches, check_vocabulary, sigmoid, softmax, text_blocks
 from .image_task import ImageTask, as_images, floats
 from .results import Labels, Vectors
 from .zero_shot import ranked, sentences
@@ -45,8 +47,8 @@ class DualTask(ImageTask):
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
         return {"tokenizer": Tokenizer.from_folder(checkpoint.contents), **super().parts_of(checkpoint)}
 
-    def embed_images(self, images: Sequence[Any], **options: Any) -> np.ndarray:
-        """-> (C, E), vectors of length 1."""
+    def embed_images(self, images: Sequence[Any], **options: Any) -> list[Any]:
+        """A vector (E,) of length 1 for each image, or its error."""
 
         asked = bool(self.call_options)
 
@@ -54,7 +56,7 @@ class DualTask(ImageTask):
             pixels = self.pair.vision_model.pixels(pixel_values, interpolate_pos_encoding=asked)
             return list(floats(self.runner.run(self.pair.image_embeds, pixels)))
 
-        return np.stack(self.rows(images, compute, **options))
+        return self.rows(images, compute, **options)
 
     def embed_texts(self, texts: list[str]) -> np.ndarray:
         """-> (B, E), vectors of length 1; what is longer than the checkpoint takes is cut."""
@@ -104,9 +106,12 @@ class ZeroShotImage(DualTask):
         given, single = as_images(images, "images")
         rows = self.embed_images(given, progress=progress, data_format=data_format, max_pixels=max_pixels)
         scores = sigmoid if self.pair.scores == "sigmoid" else softmax
-        found = self.runner.run(self.pair.compare, self.pair.vectors(rows, self.embed_texts(texts)))
-        out = [ranked(labels, row) for row in scores(floats(found.logits_per_image))]
-        return out[0] if single else out
+        good = [row for row in rows if not isinstance(row, ZooError)]
+        if good:
+            found = self.runner.run(self.pair.compare, self.pair.vectors(np.stack(good), self.embed_texts(texts)))
+            ranks = iter([ranked(labels, row) for row in scores(floats(found.logits_per_image))])
+            rows = map_good(lambda _: next(ranks), rows)
+        return collect_results(rows, single)
 
 
 class DualEmbed(DualTask):
@@ -134,7 +139,7 @@ class DualEmbed(DualTask):
         """An image -> (E,), several -> (C, E), float32.  data_format, max_pixels: as in `open_image`."""
         given, single = as_images(images, "images")
         rows = self.embed_images(given, progress=progress, data_format=data_format, max_pixels=max_pixels)
-        return rows[0] if single else rows
+        return stack_results(rows, single)
 
     def texts(self, texts: str | Iterable[str]) -> np.ndarray:
         """A text -> (E,), several -> (B, E), float32."""

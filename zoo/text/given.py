@@ -37,11 +37,6 @@ def is_table(value: Any) -> bool:
     return hasattr(kind, "columns") or hasattr(kind, "column_names") or bool(fields)
 
 
-def is_column(value: Any) -> bool:
-    """True for a column of pandas, polars or Arrow."""
-    return any(hasattr(type(value), name) for name in ("to_list", "to_pylist")) and not is_table(value)
-
-
 def plain_item(value: Any) -> Any:
     """An item of a column: the value of an Arrow scalar, anything else as it is."""
     return value.as_py() if hasattr(type(value), "as_py") else value

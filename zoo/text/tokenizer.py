@@ -11,12 +11,13 @@ import re
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ..errors import InputError, TokenizerError
 from ..files.folder import CheckpointFolder
+from .encodings import Encoding, Encodings
 from .given import given_ids, given_texts
 from .long_pairs import LongPairs
 from .long_texts import LONG, MOST, beginning, boundaries, interruptible, parts_of
@@ -31,26 +32,6 @@ Truncation = bool | Literal["only_first", "only_second", "longest_first"]
 Texts = str | Iterable[str]
 
 BACKENDS_KEPT = 32
-
-
-class Encoding(NamedTuple):
-    """A padded batch."""
-
-    input_ids: np.ndarray  # (B, T) int64
-    attention_mask: np.ndarray  # (B, T) bool, True on tokens
-    token_type_ids: np.ndarray  # (B, T) int64
-    special_tokens_mask: np.ndarray  # (B, T) bool, True on special tokens and padding
-    offsets: np.ndarray  # (B, T, 2) int64, start and end in characters of the original text; 0, 0 on specials
-    sequence_ids: np.ndarray  # (B, T) int64: 0 first text, 1 second, -1 special tokens and padding
-    overflow_to_sample: np.ndarray  # (B,) int64, the input that a row comes from
-
-
-class Encodings(NamedTuple):
-    """Rows of unequal length, to be sorted by length before padding (see `Tokenizer.pad`)."""
-
-    rows: list[tokenizers.Encoding]
-    lengths: np.ndarray  # (R,) int64, tokens with the special ones
-    overflow_to_sample: np.ndarray  # (R,) int64
 
 
 class Tokenizer:
@@ -149,12 +130,14 @@ class Tokenizer:
         max_length: int | None = None,
         stride: int = 0,
         overflow: bool = False,
+        errors: dict[int, InputError] | None = None,
     ) -> Encodings:
         """Texts, or pairs of texts, as rows of unequal length.
 
         truncation: True is "longest_first"; False keeps everything.
         max_length: tokens of a row, special ones included; `model_max_length` where None.
         overflow: the text that truncation cuts off becomes further rows, each repeating `stride` tokens of the last.
+        errors: gets the error of each text that cannot be encoded, which has no row then; without it, one is raised.
 
         As in transformers an empty second text is no pair in a call on two strings, and a pair in a call on lists.
         """
@@ -165,21 +148,21 @@ class Tokenizer:
         if second is not None and (isinstance(texts, str) != isinstance(pairs, str) or len(first) != len(second)):
             raise InputError(f"pairs: {len(second)} texts for {len(first)} in texts, expected one for each")
         backend = self._backend(truncation, max_length, stride, overflow, second is not None)
-        if second is not None and backend.truncation and stride:
-            self._check_windows(first, second, backend.truncation)
         rows: list[tokenizers.Encoding] = []
         samples: list[int] = []
+        sizes: dict[str, int] = {}  # tokens of texts beside windows: one question is often asked of many texts
         # One by one, since the library's own batches leave a thread pool behind that warns in every forked process.
         for i, text in enumerate(first):
             pair = None if second is None else second[i]
-            if len(text) + len(pair or "") >= LONG and backend.truncation and not overflow:
-                text, pair = self._beginnings(backend.truncation, text, pair)
-                for name, one in (("texts", text), ("pairs", pair or "")):
-                    if len(one) > MOST:
-                        problem = f"has {len(one)} characters, and no space between two words among the first {MOST}"
-                        how = f"pass its beginning alone, such as text[:{MOST}]"
-                        raise InputError(f"{problem}, where it could be cut: {how}", argument=name, index=i)
-            row = self._encode(backend, i, text, pair, overflow)
+            try:
+                if pair is not None and backend.truncation and stride:
+                    self._check_window(i, text, pair, backend.truncation, sizes)
+                row = self._row(backend, i, text, pair, overflow)
+            except InputError as e:
+                if errors is None:
+                    raise
+                errors[i] = e
+                continue
             rows.append(row)
             if overflow:
                 rows.extend(row.overflowing)
@@ -330,22 +313,33 @@ class Tokenizer:
                 self._backends[key] = backend
             return self._backends[key]
 
-    def _check_windows(self, first: list[str], second: list[str], truncation: dict[str, Any]) -> None:
+    def _check_window(self, i: int, text: str, pair: str, truncation: dict[str, Any], sizes: dict[str, int]) -> None:
         """InputError where a window, beside the text that is kept whole, would advance by no more than its stride."""
-        kept, name = (first, "texts") if truncation["strategy"] == "only_second" else (second, "pairs")
+        whole, name = (text, "texts") if truncation["strategy"] == "only_second" else (pair, "pairs")
         room = truncation["max_length"] - self.special_tokens_to_add(True)
-        sizes: dict[str, int] = {}  # one question is often asked of many texts
-        for i, text in enumerate(kept):
-            if text not in sizes:
-                with guarded(self.source):
-                    sizes[text] = len(self.backend.encode(text, add_special_tokens=False))
-            if room - sizes[text] <= truncation["stride"]:
-                raise InputError(
-                    f"has {sizes[text]} tokens of the {room} that max_length leaves: no room for a window "
-                    f"longer than the stride of {truncation['stride']}",
-                    argument=name,
-                    index=i,
-                )
+        if whole not in sizes:
+            with guarded(self.source):
+                sizes[whole] = len(self.backend.encode(whole, add_special_tokens=False))
+        if room - sizes[whole] <= truncation["stride"]:
+            raise InputError(
+                f"has {sizes[whole]} tokens of the {room} that max_length leaves: no room for a window "
+                f"longer than the stride of {truncation['stride']}",
+                argument=name,
+                index=i,
+            )
+
+    def _row(
+        self, backend: tokenizers.Tokenizer, i: int, text: str, pair: str | None, overflow: bool
+    ) -> tokenizers.Encoding:
+        """The row of a text or a pair; of a long one that is cut, only the beginning is read."""
+        if len(text) + len(pair or "") >= LONG and backend.truncation and not overflow:
+            text, pair = self._beginnings(backend.truncation, text, pair)
+            for name, one in (("texts", text), ("pairs", pair or "")):
+                if len(one) > MOST:
+                    problem = f"has {len(one)} characters, and no space between two words among the first {MOST}"
+                    how = f"pass its beginning alone, such as text[:{MOST}]"
+                    raise InputError(f"{problem}, where it could be cut: {how}", argument=name, index=i)
+        return self._encode(backend, i, text, pair, overflow)
 
     def _beginnings(self, truncation: dict[str, Any], text: str, pair: str | None) -> tuple[str, str | None]:
         """The beginnings of long texts, enough for the same tokens after truncation."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...tasks.base import batches, text_blocks
-from ...text.tokenizer import Encodings
+from ...text.encodings import Encodings
 from .errors import ApiError
 from .lengths import limited
 

@@ -1,9 +1,8 @@
-"""One rule for all tasks: of several inputs those that can be used are computed, and the errors of the others named."""
+"""Of several inputs those that can be used are computed and shown, and the errors of the others named."""
 
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,66 +13,7 @@ from PIL import Image
 from running import command
 
 from zoo.apps.cli import main
-from zoo.errors import BatchError, InputError, NotFoundError, ZooError
-from zoo.tasks import collect_errors
-from zoo.tasks.base import Task
-
-
-class Lengths(Task):
-    """Texts to their lengths; "" cannot be used."""
-
-    name = "lengths"
-
-    def __init__(self) -> None:
-        self.calls: list[int] = []
-
-    def __call__(self, texts: Any, pairs: Any = None, *, more: Any = ()) -> Any:
-        single = isinstance(texts, str)
-        items = [texts] if single else list(texts)
-        self.calls.append(len(items))
-        for i, text in enumerate(items):
-            if not text:
-                raise InputError("is empty", argument="texts", index=None if single else i)
-            if text == "end":
-                raise ZooError("this ends it all")
-        found = [len(text) + len(pair) for text, pair in zip(items, pairs or [""] * len(items), strict=True)]
-        return found[0] if single else found
-
-
-def test_the_others_are_computed() -> None:
-    task = Lengths()
-    with pytest.raises(
-        BatchError, match=r"2 of 4 inputs cannot be used: texts\[1\] is empty; texts\[3\] is empty"
-    ) as e:
-        task(["a", "", "ccc", ""], pairs=["x", "y", "", "z"], more=[1, 2, 3, 4])
-    assert e.value.results == [2, None, 3, None]
-    assert list(e.value.errors) == [1, 3]
-    again = pickle.loads(pickle.dumps(e.value))
-    assert (again.results, str(again)) == (e.value.results, str(e.value))
-
-
-def test_what_can_be_used_costs_nothing_more() -> None:
-    task = Lengths()
-    assert task(iter(["a", "bb"])) == [1, 2]
-    assert task("ccc") == 3
-    assert task.calls == [2, 1]
-    with pytest.raises(InputError, match=r"^texts is empty$"):
-        task("")
-
-
-def test_only_the_neighbours_are_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collect_errors, "CHUNK", 2)
-    task = Lengths()
-    with pytest.raises(BatchError) as e:
-        task(iter(["a", "b", "c", "", "e", "f", "", ""]))
-    assert e.value.results == [1, 1, 1, None, 1, 1, None, None]
-    assert str(e.value.errors[7]) == "texts[7] is empty"
-    assert sum(task.calls[1:]) <= 8 + 2 * 3
-
-
-def test_an_error_that_is_of_no_input_ends_it() -> None:
-    with pytest.raises(ZooError, match=r"^this ends it all$"):
-        Lengths()(["a", "end", ""])
+from zoo.errors import BatchError, NotFoundError
 
 
 @pytest.fixture
