@@ -12,6 +12,7 @@ from .layout import FEW, columns, logical
 from .scratch import result, scratch
 
 BLOCK = 128  # tokens that are normalised at a time: two arrays of (D, BLOCK) stay in cache
+PART = 512  # numbers of a long sum that BLAS adds one after another
 
 
 def layer_norm(
@@ -75,9 +76,9 @@ def _block(
 ) -> None:
     """The norm of the columns of x (D, n); t (D, n) is scratch, and may be x."""
     s = scratch("work 2", x.shape, x.dtype)
-    np.subtract(x, mean @ x, out=t)
+    np.subtract(x, _column_means(x, mean), out=t)
     np.multiply(t, t, out=s)
-    np.multiply(t, _inverse(mean @ s, eps), out=t)
+    np.multiply(t, _inverse(_column_means(s, mean), eps), out=t)
     np.multiply(t, weight, out=t)
     np.add(t, bias, out=out)
 
@@ -95,9 +96,9 @@ def _rows(
         np.copyto(out, x)
     else:
         np.add(x, residual, out=out)
-    np.subtract(out, out @ mean.T, out=out)
+    np.subtract(out, _row_means(out, mean), out=out)
     s = np.multiply(out, out)
-    np.multiply(out, _inverse(s @ mean.T, eps), out=out)
+    np.multiply(out, _inverse(_row_means(s, mean), eps), out=out)
     np.multiply(out, weight, out=out)
     np.add(out, bias, out=out)
 
@@ -120,7 +121,7 @@ def rms_norm(x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
     if N <= FEW:
         with np.errstate(all="ignore"):
             x = X.T
-            Y = np.multiply(x, _inverse(np.multiply(x, x) @ mean.T, eps))
+            Y = np.multiply(x, _inverse(_row_means(np.multiply(x, x), mean), eps))
             np.multiply(Y, weight, out=Y)
         return Y.reshape(*lead, D)
     Y, g = result((D, N), dtype), weight[:, None]
@@ -155,7 +156,7 @@ def _rms_block(x: np.ndarray, weight: np.ndarray, eps: float, mean: np.ndarray, 
     """The root mean square norm of the columns of x (D, n)."""
     s = scratch("work", out.shape, out.dtype)
     np.multiply(x, x, out=s)
-    np.multiply(x, _inverse(mean @ s, eps), out=s)
+    np.multiply(x, _inverse(_column_means(s, mean), eps), out=s)
     np.multiply(s, weight, out=out)
 
 
@@ -163,6 +164,21 @@ def _inverse(variance: np.ndarray, eps: float) -> np.ndarray:
     variance += eps
     np.sqrt(variance, out=variance)
     return np.reciprocal(variance, out=variance)
+
+
+def _column_means(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """The means (1, n) of the columns of x (D, n)."""
+    if len(x) <= 2 * PART:
+        return mean @ x
+    parts = [mean[:, a : a + PART] @ x[a : a + PART] for a in range(0, len(x), PART)]
+    return np.add.reduce(parts)
+
+
+def _row_means(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """The means (n, 1) of the rows of x (n, D)."""
+    if x.shape[1] <= 2 * PART:
+        return x @ mean.T
+    return np.multiply(np.add.reduce(x, 1, keepdims=True), mean[0, 0])
 
 
 @lru_cache(64)

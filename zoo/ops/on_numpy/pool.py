@@ -11,6 +11,7 @@ from .resize import along, averages
 from .scratch import result, scratch
 
 PIECE = 1 << 16  # elements that stay in cache
+PART = 128  # numbers of a long sum that are added one after another
 
 
 def max_pool2d(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int]) -> np.ndarray:
@@ -95,7 +96,21 @@ def exp(x: np.ndarray) -> np.ndarray:
 
 
 def mean(x: np.ndarray, axis: int) -> np.ndarray:
-    return x.mean(axis)
+    """NumPy adds numbers that lie apart in memory one after another, which loses digits of long sums: so parts are."""
+    if x.strides[axis] == x.itemsize:
+        return x.mean(axis)
+    return _sum(x, axis % x.ndim) / x.dtype.type(x.shape[axis])
+
+
+def _sum(x: np.ndarray, axis: int) -> np.ndarray:
+    """The sum along an axis of parts that are added first."""
+    length = x.shape[axis]
+    if length <= PART:
+        return x.sum(axis)
+    x = np.moveaxis(x, axis, 0)
+    whole = length // PART * PART
+    parts = x[:whole].reshape(whole // PART, PART, *x.shape[1:]).sum(1)
+    return _sum(parts, 0) + x[whole:].sum(0)
 
 
 def add_scaled(x: np.ndarray, y: np.ndarray, scale: np.ndarray) -> np.ndarray:

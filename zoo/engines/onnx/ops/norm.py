@@ -20,14 +20,21 @@ def add_layer_norm(x: Symbol, residual: Symbol, weight: Symbol, bias: Symbol, ep
 def group_norm(x: Symbol, weight: Symbol, bias: Symbol, groups: int, eps: float) -> Symbol:
     planes = x.transpose(0, 3, 1, 2)
     rows = planes.reshape(x.shape[0], groups, x.shape[1] * x.shape[2] * (x.shape[3] // groups))
-    ones, zeros = (np.full(groups, value, np.float32) for value in (1, 0))
-    normed = rows.new("InstanceNormalization", [rows, ones, zeros], rows.shape, epsilon=float(eps))
+    # InstanceNormalization loses what a mean far from 0 has more digits than its numbers' differences.
+    for _ in range(2):  # the mean of the differences is what rounding has left
+        rows = rows - _mean_of_rows(rows)
+    variance = _mean_of_rows(rows * rows) + eps
+    normed = rows / variance.new("Sqrt", [variance], variance.shape)
     return normed.reshape(*planes.shape).transpose(0, 2, 3, 1) * weight + bias
+
+
+def _mean_of_rows(x: Symbol) -> Symbol:
+    return x.new("ReduceMean", [x, np.array([-1])], (*x.shape[:-1], 1), keepdims=1)
 
 
 def rms_norm(x: Symbol, weight: Symbol, eps: float) -> Symbol:
     square = x.new("Pow", [x, np.array(2, np.float32)], x.shape)
-    mean = square.new("ReduceMean", [square, np.array([-1])], (*x.shape[:-1], 1), keepdims=1) + eps
+    mean = _mean_of_rows(square) + eps
     return x / mean.new("Sqrt", [mean], mean.shape) * weight
 
 
