@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,18 @@ from parity.checkpoints import build
 from parity.inputs import given_to
 from parity.specs import SPECS
 from parity.taps import outputs
+from parity.texts import Batch
+from zoo.errors import ZooError
 from zoo.loading import load_model
 
 FOLDER = Path(__file__).parent.parent / "tests" / "data" / "golden"
 VALUES = 1024
+DESCRIPTIONS = (
+    "mask",
+    "masked_pos",
+    "type_ids",
+    "position_ids",
+)  # ends of names of inputs that say something of another
 
 
 def spec_of(family: str) -> str:
@@ -58,19 +66,35 @@ def outputs_of(model: Any, golden: Mapping[str, np.ndarray]) -> dict[str, np.nda
     return {f"out.{name}": part(array) for name, array in outputs(model, model(**inputs_of(golden))).items()}
 
 
+def smallest_batch(batches: Sequence[Batch]) -> dict[str, np.ndarray]:
+    """The arrays of the smallest batch that has every kind of input: where some texts have pictures, one with them.
+
+    What is said of another input, such as a mask, is no kind of its own.
+    """
+    every = {name for batch in batches for name in batch.arrays if not name.endswith(DESCRIPTIONS)}
+    whole = [batch for batch in batches if every <= batch.arrays.keys()]
+    if not whole:
+        raise ZooError(f"no batch has all of the inputs {', '.join(sorted(every))}: a golden file would lose some")
+    return min(whole, key=lambda batch: sum(array.size for array in batch.arrays.values())).arrays
+
+
+def inputs_in_file(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a golden file for the arguments of a model."""
+    floats = {name for name, array in arrays.items() if array.dtype.kind == "f"}
+    return {
+        f"drawn.{name}" if name in floats else f"ids.{name}": np.array(array.shape if name in floats else array)
+        for name, array in arrays.items()
+    }
+
+
 def make(family: str, folder: Path) -> dict[str, np.ndarray]:
     """The golden arrays of a family; its checkpoint is written to the folder."""
     from parity.reference import Reference
 
     model = load_model(build(spec_of(family), folder))
-    batches = [batch for batch in given_to(model, folder, 0).batches if not batch.switches]
-    arrays = min(batches, key=lambda batch: sum(array.size for array in batch.arrays.values())).arrays
-    golden = {
-        (f"drawn.{name}" if array.dtype.kind == "f" else f"ids.{name}"): np.array(
-            array.shape if array.dtype.kind == "f" else array
-        )
-        for name, array in arrays.items()
-    }
+    golden = inputs_in_file(
+        smallest_batch([batch for batch in given_to(model, folder, 0).batches if not batch.switches])
+    )
     theirs = Reference(folder, model.architecture).stages(inputs_of(golden), ())
     return golden | {name: part(theirs[name.removeprefix("out.")]) for name in outputs_of(model, golden)}
 
