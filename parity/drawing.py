@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -101,8 +101,9 @@ def roles(
     embedded = {id(array) for body in bodies for _, array in leaves(getattr(body, "embeddings", ()))}
     inner = {id(array) for body in bodies for _, array in leaves(body)}
     loud = None if massive is None else _narrowing(bodies[0].layers[massive])
-    found: dict[str, Role] = {}
     every = list(_arrays(model, model, "", ""))
+    inner |= _necks([one for one in every if id(one[-1]) not in inner])
+    found: dict[str, Role] = {}
     origins = w.reader.reads.parts_of((path, array) for *_, path, array in every)
     for (module, attribute, path, array), parts in zip(every, origins, strict=True):
         for i, part in enumerate(parts):
@@ -123,6 +124,16 @@ def roles(
                 role = Role(shape, 0.8)  # a table: queries, positions
             found.setdefault(part.name, role._replace(massive=module is loud and len(shape) == 2))
     return {name: found[name] for name in source.shapes}
+
+
+def _necks(every: Sequence[tuple[Any, str, str, Any]]) -> set[int]:
+    """The ids of convolutions whose channels a later one reads: they are no heads, and their gains would multiply."""
+    convs = [
+        (id(array), *(array.shape[:2] if isinstance(module, Conv2d) else array.shape[1::-1]))
+        for module, _, _, array in every
+        if isinstance(module, Conv2d | ConvTranspose2d) and array.ndim == 4
+    ]
+    return {which for i, (which, out, _) in enumerate(convs) if any(out == read for *_, read in convs[i + 1 :])}
 
 
 def draw(role: Role, name: str, seed: int) -> np.ndarray:

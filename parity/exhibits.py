@@ -13,6 +13,7 @@ import numpy as np
 from zoo.images.boxes import draw_boxes
 from zoo.tasks.segment import Segmentation, palette
 
+from .compare import has_tokens
 from .texts import Batch
 from .writing import Written
 
@@ -67,7 +68,11 @@ def exhibits_of(
     title, say = "", None
     if architecture.endswith("ForMaskedLM") and tokenizer is not None:
         title, say = "The likeliest words for the mask", partial(_words, batch=batch, tokenizer=tokenizer)
-    elif architecture.endswith("ForTokenClassification") and tokenizer is not None:
+    elif (
+        architecture.endswith("ForTokenClassification")
+        and tokenizer is not None
+        and has_tokens("logits", ours["logits"], batch.mask)
+    ):
         title, say = "The label of each token", partial(_tags, batch=batch, tokenizer=tokenizer, config=config)
     elif "ForImageClassification" in architecture:
         title, say = "The likeliest labels of each image", partial(_labels, config=config)

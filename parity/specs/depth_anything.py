@@ -34,8 +34,6 @@ IMAGES |= {"resample": 3, "keep_aspect_ratio": True, "ensure_multiple_of": 14, "
 IMAGES |= {"do_rescale": True, "rescale_factor": 0.00392156862745098, "do_normalize": True}
 IMAGES |= {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 
-_WITHIN = ("projection", "resize", "convolution1", "convolution2", "conv1", "conv2")  # which are no heads
-
 
 @dataclass(frozen=True, kw_only=True)
 class DepthSpec(Spec):
@@ -55,8 +53,7 @@ _depth_anything = partial(
     config=CONFIG,
     tiny=TINY,
     processor=IMAGES,
-    # Depths are above 0, and no convolution within is a head.
-    gains={"head.conv3.bias": 40.0, "head.conv3": 0.2, **dict.fromkeys(_WITHIN, 0.5)},
+    gains={"head.conv3.bias": 40.0, "head.conv3": 0.2},  # depths are above 0
     # The first fusion has no larger map, and no patch is hidden.
     idle=(*Spec.idle, r"fusion_stage\.layers\.0\.residual_layer1\.", r"mask_token$"),
 )

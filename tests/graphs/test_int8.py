@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,10 +17,12 @@ from zoo.engines.onnx.ops.symbol import FLOAT, Symbol
 from zoo.engines.onnx.session import Session
 from zoo.engines.onnx.signature import GraphInput
 from zoo.engines.onnx.trace import as_symbols, finish, trace
+from zoo.inputs import TextInputs
 from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTModel
 from zoo.nn import Module
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor, plain
+from zoo.typing import RecordField
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
@@ -330,3 +332,32 @@ def test_large_tables_are_stored_in_int8(running, monkeypatch):
     traced = trace(model.encode, record, precision=Int8())
     assert {n.inputs[0] for n in traced.nodes if n.op == "Gather"}.isdisjoint({"embeddings.word"})
     assert error(hidden(model, record, Int8(), running), model.encode(record)) < 0.02
+
+
+class Boxes(NamedTuple):
+    """A further kind of input: numbers for each token of a text."""
+
+    boxes: np.ndarray  # (B, T, D)
+
+    fields = (RecordField("boxes", "boxes", ("B", "T", "D"), "float32"),)
+
+
+class BertOfPages(BertModel):
+    def forward_page(self, t: TextInputs, page: Boxes) -> Any:
+        """The states of tokens with numbers of their own."""
+        return self.layers[0].up(self.encode(t) + page.boxes)
+
+
+def test_records_that_belong_together_keep_their_lengths():
+    """Random texts of 64 tokens beside boxes of 7 were an error of ONNX Runtime's."""
+    config = BertConfig.from_dict({"model_type": "bert", "vocab_size": 99, **SMALL})
+    model = BertOfPages.from_config(config)
+    rng = np.random.default_rng(0)
+    t = model.tokens(rng.integers(0, 99, (2, 7)))
+    page = Boxes(rng.normal(size=(2, 7, 64)).astype(np.float32))
+    found = int8(model.forward_page, t, page, exact=has_exact_sums())
+    traced = trace(model.forward_page, t, page, precision=found, output="states")
+    session = Session(traced.proto().SerializeToString(), "CPUExecutionProvider")
+    wanted = model.forward_page(t, page)
+    (states,) = session(traced.signature.feed(t, page))
+    assert error(states, wanted) < 0.05

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import math
 
 import pytest
 
 from parity.checkpoints import build, parameters
+from parity.drawing import HEAD
 from parity.specs import FULL, SPECS, config_of, tensors
 from parity.specs.text import SPECS as TEXTS
 from zoo.errors import InputError
@@ -84,7 +86,23 @@ def test_every_class_has_a_checkpoint():
 
 
 def test_a_full_size_of_each_family_on_the_hub_is_run():
-    # Of these the hub has no checkpoint of less than 2.5 billion parameters.
-    large = {"cohere2", "granite", "mistral", "phi3", "qwen3_moe", "smollm3", "starcoder2"}
-    on_the_hub = {spec.model_type for spec in SPECS.values() if spec.like != "save_pretrained"} - large
-    assert sorted(SPECS[name].model_type for name in FULL) == sorted(on_the_hub)
+    """Of those of which the hub has a checkpoint of at most 2.5 billion parameters."""
+    on_the_hub = [name for name, spec in SPECS.items() if spec.like != "save_pretrained"]
+    small = {SPECS[name].model_type for name in on_the_hub if parameters(SPECS[name], "full") <= 2.5e9}
+    assert sorted(SPECS[name].model_type for name in FULL) == sorted(small)
+
+
+def test_convolutions_that_follow_each_other_are_no_heads():
+    """Twice the gain of each of a neck's would multiply: eight of them make numbers of 256."""
+    spec = SPECS["detr-segmentation"]
+    found = tensors(spec, config_of(spec, "tiny"))
+    gains = {
+        name.removeprefix("mask_head."): role.deviation * math.sqrt(math.prod(role.shape[1:]))
+        for name, role in found.items()
+        if name.startswith("mask_head.") and len(role.shape) == 4
+    }
+    assert gains.pop("out_lay.weight") >= HEAD  # the spec's own gains come on top
+    assert len(gains) > 6
+    assert all(gain == pytest.approx(1) for gain in gains.values())
+    alone = tensors(SPECS["vit-mim"], config_of(SPECS["vit-mim"], "tiny"))["decoder.0.weight"]
+    assert alone.deviation * math.sqrt(math.prod(alone.shape[1:])) == pytest.approx(HEAD)

@@ -156,3 +156,13 @@ def test_low_precision_on_numpy_is_refused():
         rule_for("numpy", "bfloat16")
     with pytest.raises(UnsupportedError, match="no rule is set for int8 on torch, only for float32, float16, bfloat16"):
         rule_for("torch", "int8")
+
+
+@pytest.mark.parametrize("columns", [4, 9])
+def test_logits_over_other_columns_than_the_text(columns, rng):
+    """Of a page's words and patches, or of a text's words alone: the mask of tokens says nothing of these."""
+    theirs = rng.standard_normal((3, columns)).astype(np.float32)
+    same = compare("start_logits", [Pair("padded", theirs.copy(), theirs, MASK)], FLOAT32)
+    assert (same.holds, same.top1, same.values) == (True, 1.0, theirs.size)
+    other = np.roll(theirs, 1, axis=1)
+    assert not compare("end_logits", [Pair("padded", other, theirs, MASK)], FLOAT32).holds

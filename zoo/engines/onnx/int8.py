@@ -90,12 +90,21 @@ def _plans(fn: Any, records: Sequence[Any], cheap: bool) -> dict[str, ProductPla
 
 
 def _samples(model: Any, records: Sequence[Any]) -> list[Any]:
-    """Random records like those that are given; one of texts alone gets more and longer rows."""
-    found, readers = [], model.readers
-    for record in records:
+    """Random records like those that are given; one of texts alone gets more and longer rows.
+
+    Texts keep their length where a record that stays as it is shares it, such as boxes of a text's tokens.
+    """
+    found, readers, samplers = list(records), model.readers, dict[int, Any]()
+    for i, record in enumerate(records):
         reader = next((one for one in readers if one.record is type(record)), None)
         readers = [one for one in readers if one is not reader]
-        found.append(record if reader is None or not _is_drawn(record) else _sample(reader, record, len(records) == 1))
+        if reader is not None and _is_drawn(record):
+            samplers[i] = reader
+    others = [one for i, one in enumerate(records) if i not in samplers and not isinstance(one, TextInputs)]
+    keeps = any("T" in field.dims for record in others for field in record.fields)
+    for i, reader in samplers.items():
+        length = records[i].shape[1] if keeps and isinstance(records[i], TextInputs) else TOKENS
+        found[i] = _sample(reader, records[i], len(records) == 1, length)
     return found
 
 
@@ -106,10 +115,10 @@ def _is_drawn(record: Any) -> bool:
     return record.input_ids is not None and record.cache is None and record.context.encoder_states is None
 
 
-def _sample(reader: Any, record: Any, alone: bool) -> Any:
+def _sample(reader: Any, record: Any, alone: bool, length: int) -> Any:
     first = next(value for value in record if hasattr(value, "shape"))
     rows, size = (ROWS if alone and isinstance(record, TextInputs) else first.shape[0]), tuple(first.shape[1:3])
-    arguments = reader.example(rows=rows, length=TOKENS, size=size)
+    arguments = reader.example(rows=rows, length=length, size=size)
     if getattr(reader, "any_size", True) is False and size != reader.config.image:
         arguments["interpolate_pos_encoding"] = True
     return reader.records(**arguments)[0]
