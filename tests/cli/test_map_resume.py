@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,6 +93,24 @@ def test_what_a_resumed_job_takes_over(checkpoint: Callable[[str], str], tmp_pat
     assert known(options={"top_k": 1}) == 0
     assert known(options={"top_k": 1}) == 6
     assert known(options={"top_k": 1}, rows=3) == 0
+
+
+def test_another_checkpoint_in_the_same_folder_is_noticed(checkpoint: Callable[[str], str], texts: Path) -> None:
+    folder, out = texts.with_name("checkpoint"), texts.with_name("out")
+    shutil.copytree(checkpoint("embed"), folder)
+
+    def known() -> int:
+        return map_files(folder, texts, out, rows=2, format="jsonl", resume=True).known
+
+    assert (known(), known()) == (0, 6)
+    weights = folder / "model.safetensors"
+    about, content = weights.stat(), bytearray(weights.read_bytes())
+    os.utime(weights, ns=(0, 0))
+    assert known() == 6  # the same bytes
+    content[-2] ^= 0x40
+    weights.write_bytes(content)
+    os.utime(weights, ns=(about.st_atime_ns, about.st_mtime_ns))  # as with cp -p
+    assert known() == 0
 
 
 def test_a_part_that_was_emptied_or_cut_is_computed_again(

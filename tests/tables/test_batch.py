@@ -25,6 +25,7 @@ from zoo.apps.cli import main
 from zoo.apps.tables import Table
 from zoo.apps.tables.batch import ExtractorConfig, PageTables, Worker, extract_pages
 from zoo.apps.tables.writers import FileWriter, sheet_names
+from zoo.checkpoint.files import EMBEDDED_IN
 from zoo.errors import InputError, TableError
 
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
@@ -124,6 +125,15 @@ def test_a_job_is_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(seen) == 4
     assert run(folder, "-o", str(out), "--resume", "--dpi", "72") == 0  # another option
     assert len(seen) == 10
+
+
+def test_a_local_model_is_known_by_its_files(tmp_path: Path) -> None:
+    shutil.copytree(EMBEDDED_IN / "zoo-table-structure", tmp_path / "model")
+    config = ExtractorConfig(str(tmp_path / "model"))
+    first = config.key()
+    assert config.key() == first != ExtractorConfig().key()
+    (tmp_path / "model" / "preprocessor_config.json").write_bytes(b"{}")
+    assert config.key() != first
 
 
 def test_a_document_of_another_name_is_known_by_its_content(folder: Path) -> None:

@@ -13,13 +13,17 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from ...errors import InputError, NotFoundError, ZooError, nearest, nearest_file
 from ...files.atomic_write import atomic_write
 from ...files.inside import check_regular
 from ...optional import optional
+from ...weights.fingerprint import files_digest
+
+if TYPE_CHECKING:
+    from ...checkpoint.files import Checkpoint
 
 # Objects appear in these stores once they are complete; elsewhere a file is written under another name first.
 STORES = ("s3", "gs", "gcs", "abfs", "abfss")
@@ -119,6 +123,11 @@ def sha256_of(name: str, limit: int) -> str:
     except (ZooError, OSError) as e:
         return type(e).__name__
     return digest.hexdigest()
+
+
+def folder_digest(checkpoint: Checkpoint) -> str | None:
+    """A hash of all files of a checkpoint in a folder; None for one of the hub, whose revision says what it holds."""
+    return files_digest(checkpoint.folder / name for name in checkpoint.files) if checkpoint.revision is None else None
 
 
 def find(uri: str) -> list[tuple[str, str]]:

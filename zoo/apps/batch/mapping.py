@@ -17,8 +17,9 @@ from ...optional import optional
 from ...options import DEFAULTS, Options
 from ...tasks.base import Progress
 from ...weights.adapter import FILES as ADAPTER_FILES
+from ...weights.fingerprint import files_digest
 from .engine import Summary, check_engine, run
-from .files import is_uri, read, sha256_of
+from .files import folder_digest, is_uri, read, sha256_of
 from .output import output_of
 from .results import columns_of
 from .row_files import RowFiles
@@ -283,10 +284,8 @@ def _key(found: CheckpointTask, arguments: Mapping[str, str], options: Mapping[s
     from ... import __version__
 
     checkpoint = found.checkpoint
-    files = [checkpoint.folder / name for name in checkpoint.files] if checkpoint.revision is None else []
-    if loading.adapter is not None:
-        files += [Path(loading.adapter).expanduser() / name for name in ADAPTER_FILES]
-    of_files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files if path.is_file()]
+    adapter = [] if loading.adapter is None else [Path(loading.adapter).expanduser() / name for name in ADAPTER_FILES]
+    of_files = [folder_digest(checkpoint), files_digest(path for path in adapter if path.is_file())]
     device = resolved(loading.device, loading.dtype)
     device = None if device in ("cpu", "numpy") else device
     more = asdict(replace(loading, device=device, local_files_only=False, cache_dir=None, token=None))

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...checkpoint.names import as_name
 from ...devices import resolved
 from ...errors import ZooError
+from ...hub import find
 from ...images.open import MAX_BYTES
 from ...processes import share
 from ..batch.engine import Summary, run
-from ..batch.files import is_uri, read, sha256_of
+from ..batch.files import folder_digest, is_uri, read, sha256_of
 from ..batch.output import output_of
 from ..documents import Document, open_document
 from ..documents.files import DPI
@@ -62,6 +64,8 @@ class ExtractorConfig:
         fields["reader"], fields["ocr"] = reader_and_engine(self.reader, self.ocr)
         for name in ("password", "local_files_only"):
             del fields[name]
+        names = [name for name in (self.structure, self.detection, fields["reader"]) if name and as_name(name).is_local]
+        fields["weights"] = [folder_digest(find(name)) for name in names]
         fields["lines"] = FORM
         if self.lock is not None:
             fields["lock"] = hashlib.sha256(Path(self.lock).read_bytes()).hexdigest()
