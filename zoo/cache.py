@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,32 +12,63 @@ from . import ops
 from .errors import InputError
 from .typing import Array
 
+# Of a layer whose tokens attend within a window, a cache keeps the window, SPARE tokens before it, so that as many can
+# be taken back, and has room for AHEAD new ones, as many as pass through a model at once; then older ones are dropped.
+SPARE, AHEAD, AHEAD_GPU = 64, 512, 4096
+EVERY = slice(None)
+
+
+def slots_of(layers: int, capacity: int, windows: Sequence[int | None] = (), ahead: int = AHEAD) -> list[int]:
+    """The tokens of a row that each layer has memory for; arguments as for a `KVCache`."""
+    kept = max((window for window in windows if window is not None), default=0) + SPARE
+    slides = [i < len(windows) and windows[i] is not None for i in range(layers)]
+    return [min(capacity, kept + ahead) if one else capacity for one in slides]
+
 
 class KVCache:
-    """Memory for `capacity` tokens in each of B rows, allocated once.
+    """Memory for `capacity` tokens in each of B rows, of layers with a window for fewer.
 
     `counts` (B,) is the number of tokens in each row, in NumPy; `start` is the same on the keys' device, and `length`
     the largest of them.  `cross` has for each layer the keys, values and mask of an encoder's states, C of each: B is a
-    multiple of C, and the B / C rows that share states are next to each other.
+    multiple of C, and the B / C rows that share states are next to each other.  `dropped` (B,) is the number of a row's
+    first tokens that layers with a window no longer have.
     Shapes: B batch, S capacity, T new tokens, H heads, G key heads, K head size.
 
+    windows: of each layer, the tokens before its own that a token attends to, None for all; a layer without an item has
+    no window.  ahead: new tokens that there is room for before any are dropped.
     whole: attention is given the whole cache at every step, since `start` hides the rest; otherwise the filled part.
     """
 
-    def __init__(self, layers: int, batch: int, capacity: int, heads: int, size: int, like: Array):
+    def __init__(
+        self,
+        layers: int,
+        batch: int,
+        capacity: int,
+        heads: int,
+        size: int,
+        like: Array,
+        windows: Sequence[int | None] = (),
+        ahead: int = AHEAD,
+    ):
         if capacity < 1 or batch < 1:
             raise InputError(f"a cache for {batch} rows of {capacity} tokens: expected at least 1 of each")
         self.capacity = capacity
-        self.counts = np.zeros(batch, np.int64)
+        self.counts, self.dropped = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
         self._start = ops.as_ids(self.counts, like, "start", capacity, ndim=1)
         self._counted: np.ndarray | None = self.counts  # the counts that `_start` has
-        shape = batch, capacity, heads, size
+        self._held = ops.zeros((batch,), self._start)  # counts less dropped
+        self._held_of: tuple[np.ndarray, np.ndarray] | None = self.counts, self.dropped  # those that `_held` has
+        self.windowed = [i for i, window in enumerate(windows) if window is not None]
+        self.window = max((w for w in windows if w is not None), default=0)
+        self.kept = self.window + SPARE  # tokens that are never dropped
+        slots = slots_of(layers, capacity, windows, ahead)
         try:
-            self.keys = [ops.zeros(shape, like) for _ in range(layers)]
-            self.values = [ops.zeros(shape, like) for _ in range(layers)]
+            self.keys = [ops.zeros((batch, n, heads, size), like) for n in slots]
+            self.values = [ops.zeros((batch, n, heads, size), like) for n in slots]
         except (MemoryError, ValueError):  # NumPy raises ValueError if not even the address space is enough
             raise InputError(
-                f"not enough memory for a cache of keys and values of shape {shape} for {layers} layers"
+                f"not enough memory for a cache of keys and values of shape {(batch, capacity, heads, size)} for "
+                f"{layers} layers"
             ) from None
         self.cross: dict[int, tuple[Array, Array, Array | None]] = {}
         self._memory: dict[tuple[bool, int], Any] = {}  # of more rows, by `admit`
@@ -51,6 +83,7 @@ class KVCache:
         """An empty cache in the memory of the first rows of this one, into whose other rows `select` repeats rows."""
         new = copy.copy(self)
         new.counts, new._start, new._counted = np.zeros(rows, np.int64), self._start[:rows], None
+        new.dropped, new._held, new._held_of = np.zeros(rows, np.int64), self._held[:rows], None
         new.keys, new.values, new.cross = [x[:rows] for x in self.keys], [x[:rows] for x in self.values], {}
         new._memory, new.larger = {}, self
         return new
@@ -66,6 +99,23 @@ class KVCache:
             ops.assign_(self._start, self.counts)
             self._counted = self.counts
         return self._start
+
+    @property
+    def held(self) -> Array:
+        """`start` less `dropped` (B,): the number of tokens of each row that layers with a window have."""
+        if self._held_of is None or self._held_of[0] is not self.counts or self._held_of[1] is not self.dropped:
+            ops.assign_(self._held, self.counts - self.dropped)
+            self._held_of = self.counts, self.dropped
+        return self._held
+
+    @property
+    def slots(self) -> int:
+        """The tokens that a row of a layer with a window has memory for; `capacity` if there is no such layer."""
+        return self.keys[self.windowed[0]].shape[1] if self.windowed else self.capacity
+
+    def tokens_in(self, layer: int) -> int:
+        """The tokens of the longest row that a layer has."""
+        return int((self.counts - self.dropped).max()) if layer in self.windowed else self.length
 
     def check(self, batch: int) -> None:
         """Raise InputError if `batch` is not the number of rows."""
@@ -83,20 +133,75 @@ class KVCache:
     def advance(self, count: int | np.ndarray) -> None:
         """Count `count` more tokens, which every layer has stored; (B,) if rows differ, the rest being padding.
 
-        A negative count removes the last tokens.
+        A negative count removes the last tokens; InputError where a window no longer has what is before them.
         """
         counts = self.counts + count
         if counts.min() < 0 or counts.max() > self.capacity:
             raise InputError(
                 f"rows of {counts.min()} to {counts.max()} tokens, but the cache has room for {self.capacity}"
             )
+        if np.min(count) < 0:
+            if self._lacks(counts).any():
+                raise InputError(
+                    f"rows of {counts.tolist()} tokens, of which the cache no longer has the window: compute them anew"
+                )
+            self.dropped = np.where(counts, self.dropped, 0)
         if isinstance(count, np.ndarray):
             self.counts = counts
             return
         # Added in place: a copy would wait for the GPU.  `_counted` is None meanwhile, in case of an interrupt.
-        start, self._counted = self.start, None
+        start, held, self._counted, self._held_of = self.start, self.held, None, None
         start += count
+        if self.windowed:
+            held += count
         self._counted = self.counts = counts
+        self._held_of = counts, self.dropped
+
+    def take(self, layers: Iterable[tuple[Array, Array]], count: int) -> None:
+        """Begin an empty cache of one row with `count` tokens: each layer's keys and values of all of them, or of the
+        last ones in a layer with a window, (n, G, K).
+        """
+        for i, pair in enumerate(layers):
+            for to, of in zip((self.keys[i], self.values[i]), pair, strict=True):
+                n = min(len(of), to.shape[1])
+                to[0, :n] = of[len(of) - n :]
+                if i in self.windowed:
+                    self.dropped = np.array([count - n])
+        self.advance(count)
+
+    def rewind(self, counts: np.ndarray | int) -> None:
+        """Remove the last tokens of each row, so that `counts` (B,) are left, or none where a window lacks the rest."""
+        counts = np.minimum(self.counts, counts)
+        self.advance(np.where(self._lacks(counts), 0, counts) - self.counts)
+
+    def _lacks(self, counts: np.ndarray) -> np.ndarray:
+        """True (B,) where rows of these lengths, but for empty ones, lack tokens of their window."""
+        return (counts > 0) & (self.dropped > 0) & (counts - self.dropped < self.window)
+
+    def lacks_room(self, T: int, rows: slice = EVERY) -> bool:
+        """True if layers with a window have no room for T more tokens of some rows."""
+        return bool(self.windowed) and int((self.counts - self.dropped)[rows].max()) + T > self.slots
+
+    def make_room(self, T: int, rows: slice = EVERY) -> None:
+        """Let layers with a window have room for T more tokens of some rows: drop what no later token attends to, or
+        grow.
+        """
+        if not self.lacks_room(T, rows):
+            return
+        held, slots = self.counts - self.dropped, self.slots
+        left = held.copy()
+        left[rows] = np.minimum(held[rows], self.kept)
+        most, needed = int(left.max()), min(self.capacity, int(left[rows].max()) + T)
+        places = np.minimum((held - left)[:, None] + np.arange(most), slots - 1)
+        at: Any = ops.as_ids(places, self._start, "index", slots)
+        of: Any = ops.as_ids(np.arange(len(held))[:, None], self._start, "index", len(held))
+        for arrays in (self.keys, self.values):
+            for i in self.windowed:
+                kept = arrays[i][of, at]
+                if needed > slots:
+                    arrays[i] = _zeros_as(arrays[i], (len(held), needed, *kept.shape[2:]))
+                arrays[i][:, :most] = kept
+        self.dropped = self.counts - left
 
     def checked(self, lengths: Array, T: int) -> np.ndarray:
         """The lengths (B,), if they are from 1 to T; InputError otherwise."""
@@ -107,28 +212,31 @@ class KVCache:
 
     def select(self, index: np.ndarray) -> None:
         """Replace row i by row index[i]: drops, reorders (beams) or repeats rows.  index (B',)."""
-        index, batch, length = np.asarray(index, np.int64), len(self.counts), self.length
+        index, batch = np.asarray(index, np.int64), len(self.counts)
         if self.cross:
             self._select_cross(index, batch)
-        counts = self.counts[index]
-        if len(index) > batch:
+        counts, dropped, rows = self.counts[index], self.dropped[index], len(index)
+        lengths = [self.tokens_in(i) for i in range(len(self.keys))]
+        if batch < rows:
             every, larger = ops.as_ids(index, self._start, "index", batch, ndim=1), self.larger
-            if larger is not None and len(larger.counts) >= len(index) and _begins(larger.keys[0], self.keys[0]):
-                self.counts, self._start = counts, larger._start[: len(index)]
+            if larger is not None and len(larger.counts) >= rows and all(map(_begins, larger.keys, self.keys)):
+                self._start, self._held = larger._start[:rows], larger._held[:rows]
                 for mine, memory in ((self.keys, larger.keys), (self.values, larger.values)):
-                    mine[:] = [_repeated(x, every, length, more) for x, more in zip(mine, memory, strict=True)]
-                return
-            self.counts, self._start = counts, ops.zeros((len(index),), self._start)
-            self.keys = [_repeated(x, every, length) for x in self.keys]
-            self.values = [_repeated(x, every, length) for x in self.values]
+                    mine[:] = [_repeated(*each, every) for each in zip(mine, lengths, memory, strict=True)]
+            else:
+                self._start, self._held = ops.zeros((rows,), self._start), ops.zeros((rows,), self._start)
+                for mine in (self.keys, self.values):
+                    mine[:] = [_repeated(x, n, None, every) for x, n in zip(mine, lengths, strict=True)]
+            self.counts, self.dropped, self._held_of = counts, dropped, None
             return
-        self.counts, self._start = counts, self._start[: len(index)]
-        moved = np.flatnonzero(index != np.arange(len(index)))
+        self._start, self._held = self._start[:rows], self._held[:rows]
+        moved = np.flatnonzero(index != np.arange(rows))
         if len(moved):
             to, of = (ops.as_ids(i, self._start, "index", batch, ndim=1) for i in (moved, index[moved]))
-            for x in (*self.keys, *self.values):
-                x[:, :length][to] = x[:, :length][of]
-        self.keys, self.values = [x[: len(index)] for x in self.keys], [x[: len(index)] for x in self.values]
+            for x, n in zip((*self.keys, *self.values), 2 * lengths, strict=True):
+                x[:, :n][to] = x[:, :n][of]
+        self.keys, self.values = [x[:rows] for x in self.keys], [x[:rows] for x in self.values]
+        self.counts, self.dropped, self._held_of = counts, dropped, None
 
     def admit(self, other: KVCache, rows: int) -> None:
         """Append the rows of another cache of the same model, and take the larger of both capacities.
@@ -137,18 +245,19 @@ class KVCache:
         """
         if self.cross or other.cross:
             raise InputError("rows with an encoder's states cannot join a batch: expected a decoder alone")
-        batch, total, length = len(self.counts), len(self.counts) + len(other.counts), self.length
+        batch, total = len(self.counts), len(self.counts) + len(other.counts)
         for mine, theirs in ((self.keys, other.keys), (self.values, other.values)):
             for i, (x, new) in enumerate(zip(mine, theirs, strict=True)):
                 size = max(x.shape[1], new.shape[1])
                 memory = self._memory.get(key := (mine is self.values, i))
                 if memory is None or len(memory) < total or memory.shape[1] < size or not _begins(memory, x):
                     memory = self._memory[key] = _zeros_as(x, (max(rows, total), size, *x.shape[2:]))
-                    memory[:batch, :length] = x[:, :length]
-                memory[batch:total, : other.length] = new[:, : other.length]
+                    memory[:batch, : self.tokens_in(i)] = x[:, : self.tokens_in(i)]
+                memory[batch:total, : other.tokens_in(i)] = new[:, : other.tokens_in(i)]
                 mine[i] = memory[:total]
         self.capacity = max(self.capacity, other.capacity)
-        self.counts, self._start = np.append(self.counts, other.counts), ops.zeros((total,), self._start)
+        self.counts, self.dropped = np.append(self.counts, other.counts), np.append(self.dropped, other.dropped)
+        self._start, self._held = ops.zeros((total,), self._start), ops.zeros((total,), self._start)
 
     def _select_cross(self, index: np.ndarray, batch: int) -> None:
         """Neighbouring rows still share their encoder's keys and values, if each of these serves equally many rows."""
@@ -177,9 +286,9 @@ class LayerCache:
         Of a `whole` cache they are (B, S, G, K), unless masked: then they are as long as their mask, length + T.
         """
         cache, layer = self._cache, self._layer
-        cache.check_room(*k.shape[:2])
-        ops.write_(cache.keys[layer], k, cache.start)
-        ops.write_(cache.values[layer], v, cache.start)
+        start = self._room(*k.shape[:2])
+        ops.write_(cache.keys[layer], k, start)
+        ops.write_(cache.values[layer], v, start)
         return self._seen(k.shape[1], masked)
 
     def extend_rotated(
@@ -196,10 +305,29 @@ class LayerCache:
         cos_sin: from `ops.rotary`.  -> the rotated q, and all keys and values so far.
         """
         cache, layer = self._cache, self._layer
-        cache.check_room(*k.shape[:2])
-        places = cache.keys[layer], cache.values[layer], cache.start
+        start = self._room(*k.shape[:2])  # which may replace the layer's memory
+        places = cache.keys[layer], cache.values[layer], start
         q = ops.rope_write_(q, k, v, *cos_sin, *places, interleaved=interleaved)
         return (q, *self._seen(k.shape[1], masked))
+
+    def since_dropped(self, visible: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of `ops.attention`, with `start` (B,) and a mask (B, length + T) of the keys that the layer has."""
+        cache, mask = self._cache, visible["mask"]
+        if self._layer not in cache.windowed:
+            return visible
+        if mask is not None and cache.dropped.any():
+            rows, width = np.arange(len(cache.counts)), mask.shape[1]
+            at = cache.dropped[:, None] + np.arange(width - cache.length + cache.tokens_in(self._layer))
+            of: Any = [ops.as_ids(x, cache.held, "index", width) for x in (rows[:, None], np.minimum(at, width - 1))]
+            mask = mask[of[0], of[1]]
+        return {**visible, "start": cache.held, "mask": mask}
+
+    def _room(self, batch: int, T: int) -> Array:
+        """Where each of the rows (B,) has its next T tokens; InputError if they do not fit."""
+        cache = self._cache
+        cache.check_room(batch, T)
+        cache.make_room(T)
+        return cache.held if self._layer in cache.windowed else cache.start
 
     @property
     def cross(self) -> tuple[Array, Array, Array | None] | None:
@@ -215,11 +343,11 @@ class LayerCache:
         keys, values = cache.keys[self._layer], cache.values[self._layer]
         if cache.whole and not masked:
             return keys, values
-        total = cache.length + T
+        total = cache.tokens_in(self._layer) + T
         return keys[:, :total], values[:, :total]
 
 
-def _repeated(x: Array, index: Any, length: int, memory: Array | None = None) -> Array:
+def _repeated(x: Array, length: int, memory: Array | None, index: Any) -> Array:
     out: Any = ops.zeros((index.shape[0], *x.shape[1:]), x) if memory is None else memory[: index.shape[0]]
     out[:, :length] = x[:, :length][index]
     return out

@@ -22,6 +22,7 @@ class Runner:
 
     has_weights = True  # False for an engine without the model's weights: parts of it cannot be called
     precision = "float32"  # that an engine rounds matrices to
+    drops_tokens = True  # False for an engine whose graphs need all tokens in the cache of a layer with a window
 
     def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
         """The output of model(*args, **options)."""

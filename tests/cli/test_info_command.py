@@ -15,6 +15,7 @@ from running import command
 import zoo
 from zoo.apps.cli.info import _memory, describe
 from zoo.errors import InputError, ResourceError
+from zoo.models.gemma3 import Gemma3ForCausalLM, Gemma3TextConfig
 from zoo.models.llama3 import LlamaConfig
 from zoo.weights import memory
 from zoo.weights.memory import TensorHeader
@@ -89,6 +90,19 @@ def test_memory_of_precisions_is_what_loading_takes(tmp_path: Path) -> None:
     arrays = [*cache.keys, *cache.values]
     assert found["cache_per_token"] * 150 == sum(array.nbytes for array in arrays)
     assert found["peak"]["int8"] > found["weights"]["int8"] + found["cache_per_token"] * 150
+
+
+def test_the_cache_of_layers_with_windows(tmp_path: Path) -> None:
+    sizes: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32}
+    config = Gemma3TextConfig(**sizes, num_hidden_layers=7, intermediate_size=32, vocab_size=50, sliding_window=100)
+    model = Gemma3ForCausalLM.from_config(config)
+    folder = zoo.save(model, tmp_path)
+    for length in (50, 5000):
+        cache = model.new_cache(2, length)
+        size = sum(array.nbytes for array in (*cache.keys, *cache.values))
+        found = describe(str(folder), batch=2, length=length)["memory"]
+        assert found["cache"] == size
+        assert (size < 2 * length * found["cache_per_token"]) == (length == 5000)
 
 
 @pytest.mark.parametrize(("batch", "length"), [(1, 256), (8, 64)])

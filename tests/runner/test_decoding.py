@@ -7,6 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch, whose calls are recorded")
 
+import zoo.cache  # noqa: E402
+import zoo.inputs.causal  # noqa: E402
 from tests.runner.tape import check, texts  # noqa: E402
 from zoo import ops  # noqa: E402
 from zoo.errors import InputError  # noqa: E402
@@ -41,6 +43,34 @@ def test_steps_at_any_position(name, model, runner):
             wrapped.next_logits(ids[:, :1] + 10_000, None, cache)
         del cache
     assert len(runner) == 2  # of 1 and of 4 rows
+
+
+@pytest.mark.parametrize("name", ["gemma-3-270m", "Mistral-7B-v0.1", "qwen2-windows"])
+def test_steps_of_layers_that_drop_tokens(name, model, runner, monkeypatch):
+    """The graph's memory stays where it is while older tokens make room for new ones, in rows of unlike lengths."""
+    own = model(name)
+    wrapped, (ids, _) = runner.decoder(own), texts(2, own.max_positions)
+    wanted, _ = steps(own, ids, 30, {})
+    monkeypatch.setattr(zoo.cache, "SPARE", 2)
+    monkeypatch.setattr(zoo.inputs.texts, "AHEAD", 5)
+    monkeypatch.setattr(zoo.inputs.causal, "CHUNK", 5)
+    found, cache = steps(wrapped, ids, 30, {})
+    assert (cache.dropped > 0).all()
+    check(found, wanted)
+    for one in (own, wrapped):
+        cache = one.new_cache(2, ids.shape[1])
+        rest = [ids[:, :20], *(ids[:, i : i + 1] for i in range(20, 34))]
+        rows = [
+            one.next_logits(rest[0], np.array([20, 9]), cache),
+            *(one.next_logits(x, None, cache) for x in rest[1:]),
+        ]
+        cache.select(np.array([1]))
+        rows.append(one.next_logits(ids[:1, 34:35], None, cache))
+        if one is own:
+            wanted = tuple(rows)
+    check(tuple(rows), wanted)
+    assert not runner.failed
+    assert len(runner) == 1
 
 
 @pytest.mark.parametrize("name", ["trocr-base-handwritten", "trocr-small-printed", "trocr-beit"])

@@ -135,6 +135,9 @@ class ContinuousBatch:
         steps = self._fill()
         if self._cache is not None:
             rows = self._rows
+            if self._cache.lacks_room(1):  # layers with a window are about to drop tokens
+                for i, row in enumerate(rows):
+                    self.prefixes.keep(row.ids[:-1], self._cache, i)
             logits = following_logits(self._model, [row.ids for row in rows], None, self._cache)
             found = [_chosen(row, logits) for row, logits in zip(rows, numpy_logits(logits), strict=True)]
             for i, step in enumerate(found):
@@ -169,10 +172,12 @@ class ContinuousBatch:
                 steps.append(Step(request, None, error=e))
                 continue
             done += len(ids)
-            if cache.length < len(request.prompt):
+            is_complete = cache.length == len(request.prompt)
+            if is_complete or cache.windowed:
+                self.prefixes.keep(request.prompt[: cache.length], cache)
+            if not is_complete:
                 self._filling = request, cache
                 continue
-            self.prefixes.keep(request.prompt, cache)
             steps.append(step := _chosen(request, numpy_logits(logits)[0]))
             if not step.ends:
                 self._join(request, cache)

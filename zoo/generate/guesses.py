@@ -130,7 +130,7 @@ class Assistant:
             return guesses
         if self._cache is not None:  # without what was guessed wrongly
             known = [min(int(n), len(text) - 1) for n, text in zip(self._cache.counts, texts, strict=True)]
-            self._cache.advance(np.array(known) - self._cache.counts)
+            self._cache.rewind(np.array(known))
         self._cache, logits = first_logits(self._model, texts, self._capacity, {}, GenerationConfig(), self._cache)
         texts, going = list(texts), [most > 0 for most in room]
         for step in range(steps):

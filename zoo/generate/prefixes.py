@@ -18,8 +18,8 @@ KEPT_BYTES = 256 << 20  # of keys and values
 class Prefixes:
     """A tree of blocks of tokens, in bounded memory: the block that was not used for longest makes room for a new one.
 
-    A block is known by the block before it and its own tokens, so rows that begin alike share memory.  Where a model
-    attends to the last tokens alone, the cache has the others too, and blocks are reused as they are elsewhere.
+    A block is known by the block before it and its own tokens, so rows that begin alike share memory.  Blocks of layers
+    with a window are kept while a cache has them, and of those only the last ones are put into another cache.
     most: bytes of keys and values; they are allocated with the first row.
     """
 
@@ -43,13 +43,17 @@ class Prefixes:
         self._use(found)
         count = len(found) * BLOCK
         at: Any = ops.as_ids([self._known[key] for key in found], cache.start, "blocks", len(self._known), ndim=1)
-        for x, memory in zip((*cache.keys, *cache.values), self._memory, strict=True):
-            x[0, :count] = memory[at].reshape(count, *x.shape[2:])
-        cache.advance(count)
+        last = at[max(0, count - cache.kept) // BLOCK :]  # the blocks that layers with a window attend to
+        of = [last if i in cache.windowed else at for i in range(len(cache.keys))]
+        tokens = [x[own].reshape(-1, *x.shape[2:]) for own, x in zip([*of, *of], self._memory, strict=True)]
+        cache.take(zip(tokens[: len(of)], tokens[len(of) :], strict=True), count)
         return count
 
     def keep(self, ids: np.ndarray, cache: KVCache, row: int = 0) -> None:
-        """Keep the whole blocks of tokens, whose keys and values a row of a cache begins with."""
+        """Keep the whole blocks of tokens, whose keys and values a row of a cache begins with.
+
+        Of blocks that layers with a window have dropped nothing is kept that was not before.
+        """
         arrays: list[Any] = [*cache.keys, *cache.values]
         if not self._memory:
             self.block_bytes = sum(x[0, :1].nbytes for x in arrays) * BLOCK
@@ -60,7 +64,9 @@ class Prefixes:
         blocks = _blocks(ids)[:room]
         path = self._path(blocks)
         self._use(path)
-        before = len(path)
+        before, dropped = len(path), int(cache.dropped[row]) if cache.windowed else 0
+        if dropped > before * BLOCK:
+            return
         for block in blocks[before:]:
             at = len(self._known) if len(self._known) < room else self._known.popitem(last=False)[1]
             path.append((self._known[path[-1]] if path else -1, block))
@@ -68,9 +74,10 @@ class Prefixes:
         self._use(path)
         if new := [self._known[key] for key in path[before:]]:
             at: Any = ops.as_ids(new, cache.start, "blocks", room, ndim=1)
-            some = slice(before * BLOCK, len(path) * BLOCK)
-            for x, memory in zip(arrays, self._memory, strict=True):
-                memory[at] = x[row, some].reshape(len(new), BLOCK, *x.shape[2:])
+            for i, (x, memory) in enumerate(zip(arrays, self._memory, strict=True)):
+                own = dropped if i % len(cache.keys) in cache.windowed else 0
+                some = x[row, before * BLOCK - own : len(path) * BLOCK - own]
+                memory[at] = some.reshape(len(new), BLOCK, *x.shape[2:])
 
     def clear(self) -> None:
         self._known.clear()

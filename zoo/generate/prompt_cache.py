@@ -46,12 +46,13 @@ class PromptCache:
         """The cache with what it knows of a prompt, and room for `capacity` tokens; `ids` are the prompt's from now on.
 
         Who adds tokens to the cache appends them to `ids`.  The prompt's last token is never in the cache: it is
-        computed, since the next token needs its logits.
+        computed, since the next token needs its logits.  Where a layer with a window no longer has the tokens before
+        the first that differs, the cache is empty.
         """
         cache = self._with_room(capacity)
         n = min(cache.length, len(ids) - 1)
         differs = np.array(self.ids[:n]) != np.array(ids[:n])
-        cache.advance((int(differs.argmax()) if differs.any() else n) - cache.length)
+        cache.rewind(int(differs.argmax()) if differs.any() else n)
         self.ids = list(ids)
         return cache
 
@@ -64,13 +65,14 @@ class PromptCache:
             raise InputError("a cache with an encoder's states cannot be saved: expected that of a decoder alone")
         arrays = {f"{name}.{i}": x for name in ("keys", "values") for i, x in enumerate(getattr(cache, name))}
         dtype = _dtype(cache.keys[0])
-        header = {name: (dtype, (count, *x.shape[2:])) for name, x in arrays.items()}
+        held = {name: cache.tokens_in(int(name.partition(".")[2])) for name in arrays}
+        header = {name: (dtype, (held[name], *x.shape[2:])) for name, x in arrays.items()}
         tokens = np.array(self.ids[:count], np.int64)
 
         def array_of(name: str) -> np.ndarray:
-            return (
-                tokens if name == "tokens" else ops.backend(arrays[name]).to_raw(arrays[name][0, :count], dtype).array
-            )
+            if name == "tokens":
+                return tokens
+            return ops.backend(arrays[name]).to_raw(arrays[name][0, : held[name]], dtype).array
 
         metadata = {**(about or {}), "format": FORMAT, "model": self.fingerprint}
         try:
@@ -90,10 +92,15 @@ class PromptCache:
         if about.pop("format", None) != FORMAT or "tokens" not in file:
             raise CheckpointError(f"{path} is no saved cache of a prompt")
         layers, heads, size = self._model.cache_shape
-        like = self._model.new_cache(1, 1).keys[0]
+        empty = self._model.new_cache(1, 1)
+        like: Any = empty.keys[0]
         dtype, (count, *_) = _dtype(like), file.shape("tokens") or (0,)
+        held = [count] * layers
+        for i in empty.windowed:  # of which the file may have the last tokens alone
+            n = (file.shape(f"keys.{i}") or (0,))[0] if f"keys.{i}" in file else 0
+            held[i] = min(max(n, empty.window), count)
         wanted = {"tokens": ("I64", (count,))}
-        wanted |= {f"{name}.{i}": (dtype, (count, heads, size)) for name in ("keys", "values") for i in range(layers)}
+        wanted |= {f"{name}.{i}": (dtype, (n, heads, size)) for name in ("keys", "values") for i, n in enumerate(held)}
         found = {name: (file.dtype(name), tuple(file.shape(name))) for name in file.names()}
         for name in [*wanted, *found]:
             if wanted.get(name) != found.get(name):
@@ -114,16 +121,15 @@ class PromptCache:
         ):
             raise CheckpointError(f"{path}: {count} tokens that are none of this model's")
         cache = self._decoder.new_cache(1, min(2 * count, self._decoder.max_positions))
-        made = ops.backend(like)
-        for name in ("keys", "values"):
-            for i, x in enumerate(getattr(cache, name)):
-                stored = file.read(f"{name}.{i}")
-                x[0, :count] = made.to_parameter(
-                    stored, f"{path}: {name}.{i}", _name(like), str(getattr(like, "device", "cpu"))
-                )
-                if not all(math.isfinite(float(end)) for end in (x[0, :count].min(), x[0, :count].max())):
-                    raise CheckpointError(f"{path}: {name}.{i} has values that are not finite")
-        cache.advance(count)
+        made, device = ops.backend(like), str(getattr(like, "device", "cpu"))
+
+        def array(name: str) -> Any:
+            x = made.to_parameter(file.read(name), f"{path}: {name}", _name(like), device)
+            if not all(math.isfinite(float(end)) for end in (x.min(), x.max())):
+                raise CheckpointError(f"{path}: {name} has values that are not finite")
+            return x
+
+        cache.take(((array(f"keys.{i}"), array(f"values.{i}")) for i in range(layers)), count)
         self._cache, self.ids = cache, tokens.tolist()
         return about
 
@@ -142,9 +148,8 @@ class PromptCache:
         if old is None or old.capacity < capacity:
             new = self._cache = self._decoder.new_cache(1, min(2 * capacity, self._decoder.max_positions))
             if old is not None:
-                for to, of in zip((*new.keys, *new.values), (*old.keys, *old.values), strict=True):
-                    to[:, : old.length] = of[:, : old.length]
-                new.advance(old.length)
+                pairs = enumerate(zip(old.keys, old.values, strict=True))
+                new.take(((k[0, : old.tokens_in(i)], v[0, : old.tokens_in(i)]) for i, (k, v) in pairs), old.length)
             return new
         return old
 

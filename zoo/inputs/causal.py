@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import ops
-from ..cache import KVCache
+from ..cache import AHEAD, AHEAD_GPU, KVCache
 from ..typing import Array, GraphMethod
 from . import TextInputs, TextModel
 
-CHUNK = 512  # tokens of a prompt that pass through the layers at a time: bounds memory, and fills a matrix product
-CHUNK_GPU = 8 * CHUNK  # a GPU needs larger products, and has the memory
+# Tokens of a prompt that pass through the layers at a time: that bounds memory, and fills a matrix product; a GPU needs
+# larger ones, and has the memory.
+CHUNK, CHUNK_GPU = AHEAD, AHEAD_GPU
 
 
 class CausalLM(TextModel):

@@ -6,13 +6,13 @@ Shapes: B rows, T tokens, S tokens to attend to (those of a cache too), M states
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from .. import ops
-from ..cache import KVCache, LayerCache
+from ..cache import AHEAD, AHEAD_GPU, KVCache, LayerCache
 from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array, RecordField
@@ -192,6 +192,11 @@ class TextModel(Pretrained):
         return self.base_model.embeddings.max_positions
 
     @property
+    def windows(self) -> Sequence[int | None]:
+        """Of each layer the tokens before its own that a token attends to, None for all; () if none has a window."""
+        return ()
+
+    @property
     def cache_shape(self) -> tuple[int, int, int]:
         """The number of layers, the heads of keys, and the size of a head."""
         cfg = self.config
@@ -200,7 +205,10 @@ class TextModel(Pretrained):
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
         """An empty cache of a decoder; capacity in tokens, by default all positions of the checkpoint."""
         layers, heads, size = self.cache_shape
-        return KVCache(layers, batch, self.max_positions if capacity is None else capacity, heads, size, like=self.like)
+        capacity = self.max_positions if capacity is None else capacity
+        windows = self.windows if self.runner.drops_tokens else ()
+        ahead = AHEAD_GPU if ops.is_cuda(self.like) else AHEAD
+        return KVCache(layers, batch, capacity, heads, size, self.like, windows, ahead)
 
     def tokens(
         self,

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...cache import slots_of
 from ...errors import ResourceError, ZooError
 from ...hub import find_headers
 from ...weights import QUANT_CHOICES, memory
@@ -200,18 +201,19 @@ def _memory(
     most, width = (getattr(config, name, None) for name in ("max_position_embeddings", "hidden_size"))
     if not isinstance(most, int) or not isinstance(width, int):  # a model of images, or of two parts
         return out
-    cls = model_class(config) if config.architectures else None
-    model: Any = (
-        object.__new__(cls) if cls is not None else None
-    )  # without weights: `cache_shape` needs only the config
-    if model is not None and getattr(cls, "is_causal", False) is True:
+    model: Any = None
+    if config.architectures:  # without weights: what is asked for needs only the config
+        model = object.__new__(model_class(config))
         model.config = config
-        layers, heads, size = model.cache_shape
-        out["cache_per_token"] = 2 * layers * heads * size * 4
     tokens = min(most, USUAL) if length is None else length
     # What `checks` of tracemalloc find on NumPy, where attention and feed-forward layers are computed in parts.
-    computed = 4 * width * tokens * (3 * batch + 4)
-    extra = computed + batch * tokens * out.get("cache_per_token", 0)
+    extra = 4 * width * tokens * (3 * batch + 4)
+    if getattr(model, "is_causal", False):
+        layers, heads, size = model.cache_shape
+        of_a_layer = 2 * heads * size * 4
+        out["cache_per_token"] = layers * of_a_layer
+        out["cache"] = batch * of_a_layer * sum(slots_of(layers, tokens, model.windows))
+        extra += out["cache"]
     out |= {"batch": batch, "length": tokens, "peak": {name: n + extra for name, n in out["weights"].items()}}
     return out
 
@@ -267,7 +269,9 @@ def _show_memory(terminal: Terminal, of: Mapping[str, Any]) -> None:
         rows.append((name, size_text(size), *([size_text(whole)] if peak else []), fits))
     terminal.table(rows, right=range(1, len(heads)))
     if "cache_per_token" in of:
-        terminal.fields([("cache of a token", size_text(of["cache_per_token"]))])
+        rows_of = f"cache of {of['batch']} x {of['length']} tokens"
+        sizes = ("cache of a token", of["cache_per_token"]), (rows_of, of["cache"])
+        terminal.fields([(name, size_text(size)) for name, size in sizes])
 
 
 def _size(name: str, value: Any) -> str:

@@ -22,6 +22,8 @@ STEPS = (4, 1, 2)  # tokens in successive calls of a decoder
 class Written:
     """The graphs of a folder, by the methods that they compute."""
 
+    drops_tokens = False
+
     def __init__(self, files: Mapping[str, tuple[Path, Traced]]):
         self.graphs = {
             method: OpenGraph(traced.signature, Session(path, "CPUExecutionProvider"))

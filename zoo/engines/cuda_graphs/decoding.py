@@ -32,6 +32,7 @@ class _Slot:
         self.static = self.memory.first(rows)
         self.static.whole = True  # sizes do not depend on its length
         self.step = model.tokens(np.zeros((rows, 1), np.int64), cache=self.static)
+        assert self.static.held is not None  # it is on the device before a graph reads it
         self.used = rows
         self.tenant: Callable[[], KVCache | None] = lambda: None
 
@@ -66,8 +67,9 @@ class _Slot:
                 cache.cross[i] = *places, None
         if self.used != R:  # unused rows write their tokens to position 0
             self.static.start[R:] = 0
+            self.static.held[R:] = 0
             self.used = R
-        assert cache.start is not None  # this updates the counts on the device
+        assert None not in (cache.start, cache.held)  # this updates the counts on the device
         return stays
 
 
@@ -133,6 +135,7 @@ class GraphDecoder:
         t = self._model.tokens(input_ids, cache=cache)
         R = len(cache.counts)
         cache.check_room(R, 1)
+        cache.make_room(1)
         with self._runner.recorder.turn():
             if not slot.take_in(cache):
                 self._runner.drop(slot)

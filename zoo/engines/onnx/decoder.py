@@ -53,11 +53,9 @@ class OnnxDecoder:
         if t.context.encoder_states is not None:
             self._see(cache, t.context)
         if self._runner.in_place(self._model):
-            room(cache, cache.length + T, ROOM_IN_PLACE)
             rows = [slice(b, b + 1) for b in range(B)] if T > 1 else [slice(0, B)]
-            logits = np.concatenate([self._written(cache, ids[own, : count[own].max()], own, 1) for own in rows])
-            cache.advance(count)
-            return logits[:, 0]
+            logits = [self._written(cache, ids[own, : count[own].max()], own, 1) for own in rows]
+            return np.concatenate(logits)[:, 0]
         logits = None
         for a in range(0, T, CHUNK):
             own = np.clip(count - a, 0, CHUNK)
@@ -73,42 +71,46 @@ class OnnxDecoder:
         cache.check_room(B, T)
         if not self._runner.in_place(self._model):
             return self._step(cache, ids, np.full(B, T), every=True)
-        room(cache, cache.length + T, ROOM_IN_PLACE)
         logits = [self._written(cache, ids[b : b + 1], slice(b, b + 1), T) for b in range(B)]
-        cache.advance(T)
         return np.concatenate(logits)
 
     def _written(self, cache: KVCache, ids: np.ndarray, rows: slice, kept: int) -> np.ndarray:
-        """Logits (R, kept, V) after the last of ids (R, T) of some rows, whose keys and values are put into the cache.
+        """Logits (R, kept, V) after the last of ids (R, T) of some rows, which are added to the cache.
 
         R or T is 1.
         """
-        feed, into = self._cached(cache, rows), {}
-        for i, (k, v) in enumerate(zip(cache.keys, cache.values, strict=True)):
-            into |= {f"{PRESENT}.{i}.{part}": _turned(x[rows]) for part, x in (("key", k), ("value", v))}
+        room(cache, cache.length + ids.shape[1], ROOM_IN_PLACE)
         heads = getattr(self.config, "num_attention_heads", self._model.cache_shape[1])
         most = CHUNK_INT8 if self._runner.precision == "int8" else CHUNK
-        chunk = max(LEAST, min(most, SCORES // (heads * cache.keys[0].shape[1])))
-        graph, logits = self._graph(bool(cache.cross), in_place=True), np.empty(0)
+        chunk = max(LEAST, min(most, SCORES // (heads * max(x.shape[1] for x in cache.keys))))
+        graph, found = self._graph(bool(cache.cross), in_place=True), []
+        if kept > 1:  # they may be taken back, so that none must be dropped after the first chunk
+            cache.make_room(ids.shape[1], rows)
+        is_own = np.zeros(len(cache.counts), np.int64)
+        is_own[rows] = 1
         for a in range(0, ids.shape[1], chunk):
             some = np.ascontiguousarray(ids[:, a : a + chunk])
-            last = np.arange(max(0, some.shape[1] - kept), some.shape[1])
-            feed |= {"input_ids": some, "past_lengths": cache.counts[rows] + a, "kept": last}
-            (logits,) = graph.session(feed, into)
-        return logits
+            cache.make_room(T := some.shape[1], rows)
+            feed, into = self._cached(cache, rows), {}
+            for i, (k, v) in enumerate(zip(cache.keys, cache.values, strict=True)):
+                into |= {f"{PRESENT}.{i}.{part}": _turned(x[rows]) for part, x in (("key", k), ("value", v))}
+            (logits,) = graph.session(feed | {"input_ids": some, "kept": np.arange(max(0, T - kept), T)}, into)
+            found = [*found, logits] if kept > 1 else [logits]
+            cache.advance(T * is_own)
+        return np.concatenate(found, 1)[:, -kept:]
 
     def _step(self, cache: KVCache, ids: np.ndarray, own: np.ndarray, every: bool = False) -> np.ndarray:
         """Logits (B, V) after the first own[b] tokens of each row of ids (B, T), which are added to the cache.
 
         every: (B, T, V), after each of them.
         """
-        start = cache.counts
+        cache.make_room(ids.shape[1])
         room(cache, cache.length + ids.shape[1])
-        feed = self._cached(cache, slice(0, len(start)))
-        feed |= {"input_ids": ids, "past_lengths": start}
+        feed = self._cached(cache, slice(0, len(cache.counts))) | {"input_ids": ids}
         feed |= {} if every else {"last": np.maximum(own - 1, 0)}
         logits, *new = self._graph(bool(cache.cross), every=every).session(feed)
         for i, pair in enumerate(zip(new[::2], new[1::2], strict=True)):
+            start = cache.counts - (cache.dropped if i in cache.windowed else 0)
             for kept, x in zip((cache.keys[i], cache.values[i]), pair, strict=True):
                 for b, (at, n) in enumerate(zip(start, own, strict=True)):
                     kept[b, at : at + n] = x[b, :, :n].transpose(1, 0, 2)
@@ -119,14 +121,17 @@ class OnnxDecoder:
         name = f"{type(self._model).__name__}.step" + ("" if seen or not crosses(self._model) else ", alone")
 
         def make(precision: Any) -> Traced:
-            return trace_step(self._model, seen, precision=precision, in_place=in_place, every=every)
+            drops = self._runner.drops_tokens
+            return trace_step(self._model, seen, precision=precision, in_place=in_place, every=every, drops=drops)
 
         form = ", in place" if in_place else ", every" if every else ""
         return self._runner.made(name + form, self._model, make)
 
     def _cached(self, cache: KVCache, rows: slice) -> dict[str, np.ndarray]:
         """The graph's inputs of a cache: keys and values of some rows, and of their encoder's states."""
-        feed = {}
+        feed = {"past_lengths": cache.counts[rows]}
+        if cache.windowed:
+            feed["held_lengths"] = (cache.counts - cache.dropped)[rows]
         for i, pair in enumerate(zip(cache.keys, cache.values, strict=True)):
             feed |= _named(f"{PAST}.{i}", *(x[rows] for x in pair))
         for i, (k, v, mask) in cache.cross.items():
@@ -153,14 +158,14 @@ def crosses(model: CausalLM) -> bool:
 
 
 def room(cache: KVCache, tokens: int, least: int = ROOM) -> None:
-    """Lay a cache's keys and values out as a graph reads them, with a capacity of at least `tokens`."""
+    """Lay a cache's keys and values out as a graph reads them; layers that keep all tokens get room for `tokens`."""
     for arrays in (cache.keys, cache.values):
         for i, x in enumerate(map(np.asarray, arrays)):
-            B, S, G, K = x.shape
-            if tokens > S or not _turned(x).flags.c_contiguous:
-                wanted = min(cache.capacity, max(tokens + least, 2 * cache.length))
+            (B, S, G, K), drops, n = x.shape, i in cache.windowed, cache.tokens_in(i)
+            if (tokens > S and not drops) or not _turned(x).flags.c_contiguous:
+                wanted = S if drops else min(cache.capacity, max(tokens + least, 2 * n))
                 y = np.zeros((B, G, wanted, K), x.dtype).transpose(0, 2, 1, 3)
-                y[:, : cache.length] = x[:, : cache.length]
+                y[:, :n] = x[:, :n]
                 arrays[i] = y
 
 

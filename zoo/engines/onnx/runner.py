@@ -166,7 +166,7 @@ class OnnxRunner(Runner):
 class ExportedRunner(OnnxRunner):
     """Runs the graphs of a folder that `zoo export` wrote, and traces none."""
 
-    has_weights = False
+    has_weights = drops_tokens = False
 
     def __init__(self, model: Pretrained, device: str, index: Path):
         super().__init__(model, device, (index,))

@@ -4,8 +4,9 @@ The cache is the caller's, in arrays (B, G, S, K) of any capacity S, which the g
 only the keys before past_lengths[b] are seen.  One graph serves prompts, their chunks, and single tokens.
 In place, the graph also writes the new keys and values to the cache.
 
-Shapes: B rows, T new tokens, S capacity of the cache, G key heads, K head size, V vocab_size; C rows of encoder states
-(B is a multiple of C: consecutive rows share one), M states in each, E their width, H heads; N tokens with logits.
+Shapes: B rows, T new tokens, S capacity of the cache, W that of layers with a window, G key heads, K head size, V
+vocab_size; C rows of encoder states (B is a multiple of C: consecutive rows share one), M states in each, E their
+width, H heads; N tokens with logits.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from .trace import Traced, as_symbols, finish
 
 PAST, PRESENT, CROSS = "past_key_values", "present", "cross_key_values"
 # Lengths in the trace: all distinct, and none is 1.
-HINTS = {"B": 6, "T": 5, "S": 7, "C": 3, "M": 11, "N": 4}
+HINTS = {"B": 6, "T": 5, "S": 7, "C": 3, "M": 11, "N": 4, "W": 13}
 
 
 class _Layer:
     """One layer's part of the cache: inputs of the graph, and the keys and values that the layer adds."""
 
-    def __init__(self, keys: Symbol, values: Symbol, cross: Any, in_place: bool):
-        self.keys, self.values, self.cross = keys, values, cross  # (B, G, S, K) twice, and the encoder's
-        self.in_place = in_place
+    def __init__(self, keys: Symbol, values: Symbol, cross: Any, in_place: bool, held: Symbol | None):
+        self.keys, self.values, self.cross = keys, values, cross  # (B, G, S or W, K) twice, and the encoder's
+        self.in_place, self.held = in_place, held  # held (B,): the tokens that a layer with a window has
         self.pair: tuple[CachedKeys, CachedValues]
 
     def extend(self, k: Any, v: Any, masked: bool = False) -> tuple[Symbol, Symbol]:
@@ -47,6 +48,9 @@ class _Layer:
         q, k = (ops.rope(x, *cos_sin, interleaved=interleaved) for x in (q, k))
         return (q, *self.extend(k, v))
 
+    def since_dropped(self, visible: dict[str, Any]) -> dict[str, Any]:
+        return visible if self.held is None else {**visible, "start": self.held}
+
 
 def trace_step(
     model: CausalLM,
@@ -55,6 +59,7 @@ def trace_step(
     precision: Any = None,
     in_place: bool = False,
     every: bool = False,
+    drops: bool = False,
 ) -> Traced:
     """Trace a step: input_ids (B, T), past_lengths (B,), last (B,) and past_key_values.I.key and .value (B, G, S, K) ->
     logits (B, V) after the new token last[b] of each row, and present.I.key and .value (B, G, T, K).
@@ -67,12 +72,15 @@ def trace_step(
     memory of past.  K must be a multiple of 8.
 
     every: the logits are (B, T, V), after each of the new tokens, and there is no `last`.
+
+    drops: the cache of a layer with a window is (B, G, W, K), without a row's first tokens, and held_lengths (B,) are
+    the numbers of those that it has.
     """
     step = _Step(model, standard, precision)
     t = step.tokens()
     kept: Any = step.input("kept", ("N",), INT) if in_place else None
     last: Any = None if in_place or every else step.input("last", ("B",), INT)
-    cache = step.cache(cross, in_place)
+    cache = step.cache(cross, in_place, drops)
     x: Any = step.model.base_model.encode(t._replace(cache=cache))
     B, T, D = x.shape
     if not every:
@@ -128,18 +136,20 @@ class _Step:
         start: Any = self.input("past_lengths", ("B",), INT)
         return TextInputs(ids, None, None, None, Context(start=start), None, ids.shape[1])
 
-    def cache(self, cross: bool, in_place: bool = False) -> Any:
-        layers, heads, size = self.model.cache_shape
-        mask, found = None, []
+    def cache(self, cross: bool, in_place: bool = False, drops: bool = False) -> Any:
+        (layers, heads, size), windows = self.model.cache_shape, self.model.windows if drops else ()
+        mask, held, found = None, None, []
+        if any(window is not None for window in windows):
+            held = self.input("held_lengths", ("B",), INT)
         if cross:
             mask = self.input("encoder_attention_mask", ("C", "M"), INT).to(BOOL)
         for i in range(layers):
-            keys, values = (
-                self.input(f"{PAST}.{i}.{name}", ("B", heads, "S", size), FLOAT) for name in ("key", "value")
-            )
+            own = held if windows and windows[i] is not None else None
+            shape = "B", heads, "S" if own is None else "W", size
+            keys, values = (self.input(f"{PAST}.{i}.{name}", shape, FLOAT) for name in ("key", "value"))
             seen = None
             if cross:
                 k, v = (self.input(f"{CROSS}.{i}.{name}", ("C", heads, "M", size), FLOAT) for name in ("key", "value"))
                 seen = k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3), mask
-            found.append(_Layer(keys, values, seen, in_place))
+            found.append(_Layer(keys, values, seen, in_place, own))
         return found

@@ -95,7 +95,8 @@ class Attention(Module):
             q, k = (ops.rope(x, *c.cos_sin, **turn) for x in (q, k))
         elif cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
-        a = ops.attention(q, k, v, **c.visible, window=self.window, dropout=self.dropout.rate)
+        visible = c.visible if cache is None else cache.since_dropped(c.visible)
+        a = ops.attention(q, k, v, **visible, window=self.window, dropout=self.dropout.rate)
         return self.out(a.reshape(*x.shape[:2], -1))
 
 
@@ -142,6 +143,10 @@ class LlamaPretrained(TextModel):
     @property
     def like(self) -> Array:
         return self.base_model.norm.weight  # word embeddings may have 16 bits that are widened in use
+
+    @property
+    def windows(self) -> list[int | None]:
+        return [self.config.window(layer) for layer in range(self.config.num_hidden_layers)]
 
     @property
     def cache_shape(self) -> tuple[int, int, int]:
