@@ -3,7 +3,7 @@ ARG BASE=python:3.13-slim
 
 FROM $BASE AS build
 ARG EXTRAS=pdf,tables,chat
-COPY pyproject.toml README.md LICENSE /src/
+COPY pyproject.toml hatch_build.py README.md LICENSE /src/
 COPY zoo /src/zoo
 COPY parity /src/parity
 COPY docs/evidence.json /src/docs/

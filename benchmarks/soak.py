@@ -1,6 +1,6 @@
 """`zoo serve` for many minutes: visits of all endpoints at a bounded rate, beside clients that send nonsense or vanish.
 
-    pip install '.[serve,test]'
+    pip install '.[serve]' --group test
     python -m benchmarks.soak --minutes 30
 
 Answers are compared with the first of their kind.  It fails if one is wrong or missing, if nonsense gets anything but

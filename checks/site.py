@@ -1,7 +1,7 @@
 """The pages of the site that are not files of docs/: mkdocs calls the hooks below (mkdocs.yml).
 
-    pip install -e '.[docs]' && mkdocs serve
-    python -m checks.site evidence REPORT.json ...    # docs/evidence.json, from reports of `python -m parity --all`
+    pip install -e . --group docs && mkdocs serve
+    python -m checks.site evidence REPORT.json ...    # docs/evidence.json, from reports of `zoo parity --all`
 
 README, CONTRIBUTING, SECURITY, CHANGELOG and examples/README.md become pages, and links between files become links
 between pages.  The page of families is made of the registry, of docs/evidence.json and of benchmarks/results.
@@ -182,7 +182,7 @@ def families_page() -> str:
 Every family is compared with transformers in float32, stage by stage, on small random checkpoints in the layout of the
 real ones, one for each head and variant. ✓ 7 means that all seven hold, with the largest relative L2 of any stage,
 which may be 1e-5 ([the rule](parity.md#the-rule)). Compared: {dates}. The figures are [a file](evidence.json), made by
-`python -m parity --all --json` for each device; [parity.md](parity.md#at-full-size) has those of full-size checkpoints.
+`zoo parity --all --json` for each device; [parity.md](parity.md#at-full-size) has those of full-size checkpoints.
 
 Speed is zoo's time over transformers' on NumPy, the best and the worst row that was measured; below 1 zoo is faster.
 [performance.md](performance.md) has all of them.

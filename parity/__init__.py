@@ -1,4 +1,4 @@
 """The proof: zoo and transformers on the same checkpoint and the same texts or images, compared stage by stage.
 
-`python -m parity --help` is the way in.  Only `parity.reference` imports transformers, and torch with it.
+`zoo parity --help` is the way in.  Only `parity.reference` imports transformers, and torch with it.
 """

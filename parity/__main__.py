@@ -1,4 +1,4 @@
-"""`python -m parity`: compare zoo with transformers on named checkpoints, or on all that there are."""
+"""`zoo parity`: compare zoo with transformers on named checkpoints, or on all that there are."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ NAME is a repository of the hub (downloaded if need be), a folder with a config.
 checkpoint in the layout of a real one, made on the spot (--list shows them).
 
 examples:
-  python -m parity sentence-transformers/all-MiniLM-L6-v2
-  python -m parity ./my-finetuned-bert random:roberta-base --json report.json
-  python -m parity org/name --lock zoo.lock
-  python -m parity --all --markdown summary.md --html report
-  python -m parity --all --device torch:cpu --dtype bfloat16
-  python -m parity stories260k --weights int8
-  python -m parity sentence-transformers/all-MiniLM-L6-v2 --device onnx --precision int8
+  zoo parity sentence-transformers/all-MiniLM-L6-v2
+  zoo parity ./my-finetuned-bert random:roberta-base --json report.json
+  zoo parity org/name --lock zoo.lock
+  zoo parity --all --markdown summary.md --html report
+  zoo parity --all --device torch:cpu --dtype bfloat16
+  zoo parity stories260k --weights int8
+  zoo parity sentence-transformers/all-MiniLM-L6-v2 --device onnx --precision int8
 
 exit status: 0 everything holds, 1 something diverges, 2 wrong usage, or something could not be run or written,
 130 interrupted"""
@@ -59,10 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if len(asked) > 1:
         parser.error(f"{' and '.join(asked)} were given: give one of them")
     try:
-        return _do(options, shlex.join(["python", "-m", "parity", *arguments]))
+        return _do(options, shlex.join(["zoo", "parity", *arguments]))
     except KeyboardInterrupt:
         _progress()
-        print("parity: interrupted", file=sys.stderr)
+        print("zoo parity: interrupted", file=sys.stderr)
         return 130
 
 
@@ -87,7 +87,7 @@ def _do(options: argparse.Namespace, command: str) -> int:
         if options.gradients and options.all:
             cases = [case for case in cases if has_loss(case)]
     except ZooError as e:
-        print(f"parity: {e}", file=sys.stderr)
+        print(f"zoo parity: {e}", file=sys.stderr)
         return 2
     results, interrupted = _run_all(cases, options)
     written = _write(options, results, command)
@@ -123,7 +123,7 @@ def _rounded(cases: Sequence[Case], options: argparse.Namespace) -> int:
         try:
             results.append(run_rounded(case, options.weights, device=options.device, seed=options.seed))
         except ZooError as e:
-            print(f"parity: {short_name(case)}: {e}", file=sys.stderr)
+            print(f"zoo parity: {short_name(case)}: {e}", file=sys.stderr)
             status = 2
             continue
         print(text_of(results[-1]), flush=True)
@@ -170,7 +170,7 @@ def _write(options: argparse.Namespace, results: list[Result], command: str) -> 
             if path is not None:
                 write(path, results, command)
         except OSError as e:
-            print(f"parity: {path} could not be written: {e.strerror or e}", file=sys.stderr)
+            print(f"zoo parity: {path} could not be written: {e.strerror or e}", file=sys.stderr)
             good = False
     return good
 
@@ -182,7 +182,7 @@ def _device(options: argparse.Namespace) -> str | None:
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "torch:cpu"
-    print(f"parity: {options.dtype} needs torch: running with --device {device}", file=sys.stderr)
+    print(f"zoo parity: {options.dtype} needs torch: running with --device {device}", file=sys.stderr)
     return device
 
 
@@ -226,7 +226,7 @@ def _run_all(cases: list[Case], options: argparse.Namespace) -> tuple[list[Resul
         except KeyboardInterrupt:
             _progress()
             results += [Result(case, error="interrupted") for case in cases[i:]]
-            print(f"parity: interrupted after {i} of {len(cases)}", file=sys.stderr)
+            print(f"zoo parity: interrupted after {i} of {len(cases)}", file=sys.stderr)
             terminal.summary(results)
             return results, True
         except ZooError as e:
@@ -262,7 +262,7 @@ def _list(full: bool) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "python -m parity", None, DESCRIPTION, EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+        "zoo parity", None, DESCRIPTION, EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="what to compare")

@@ -1,4 +1,4 @@
-"""`python -m parity NAME --weights int8`: a model with rounded weights, against itself in float32.
+"""`zoo parity NAME --weights int8`: a model with rounded weights, against itself in float32.
 
 On ONNX Runtime activations are rounded too, text by text: only their common cost can be measured.
 """

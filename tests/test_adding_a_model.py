@@ -1,6 +1,6 @@
 """docs/adding-a-model.md keeps its word: what it says is done in a copy of the repository, with the files that it has.
 
-A folder, a row and a spec are added, and nothing is edited; then zoo, and `python -m parity`, agree with transformers.
+A folder, a row and a spec are added, and nothing is edited; then zoo, and `zoo parity`, agree with transformers.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -17,7 +18,11 @@ from zoo.task_kinds import TASKS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-EXTRAS = set(re.findall(r"^(\w+) = \[", PROJECT.partition("[project.optional-dependencies]")[2], re.MULTILINE))
+EXTRAS = set(
+    re.findall(
+        r"^(\w+) = \[", PROJECT.partition("[project.optional-dependencies]")[2].partition("\n[")[0], re.MULTILINE
+    )
+)
 
 
 def texts() -> dict[Path, str]:
@@ -45,6 +50,22 @@ def test_code_says_the_name_once_and_names_extras_that_there_are():
                 extra = {"pip_install": call.args[:1], "optional": call.args[2:]}.get(call.func.id)
                 known = not extra or not isinstance(extra[0], ast.Constant) or extra[0].value in EXTRAS
                 assert known, f"{path}: {ast.unparse(call)}"
+
+
+def test_links_of_readme_lead_from_the_index_to_the_repository():
+    pytest.importorskip("hatchling", reason="needs hatchling, which builds the package")
+    hook = runpy.run_path(str(ROOT / "hatch_build.py"))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert hook["absolute_links"](text, "") == text
+    links = re.findall(r"(!?)\[[^]]*\]\((.*?)\)", hook["absolute_links"](text, "https://example.org/zoo"))
+    assert all(
+        re.match(rf"https://example\.org/zoo/{'raw' if is_image else 'blob'}/main/\w", link) for is_image, link in links
+    )
+    assert len(links) > 20
+    assert hook["urls"]("") == {}
+    assert all(
+        (ROOT / link.partition("/main/")[2]).exists() for link in hook["urls"]("https://example.org/zoo").values()
+    )
 
 
 def test_readme_is_short():

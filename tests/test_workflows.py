@@ -60,8 +60,8 @@ def test_the_nightly_commands_are_parsed():
     assert not any(as_name(name).is_path for name in names)
     runs = [step["run"] for step in steps(path) if "run" in step]
     runs = [run.replace("$CHECKPOINTS", " ".join(names)).replace("$SMALL", " ".join(small)) for run in runs]
-    parity = [shlex.split(run)[3:] for run in runs if run.startswith("python -m parity ")]
+    parity = [shlex.split(run)[2:] for run in runs if run.startswith("zoo parity ")]
     named = [_parser().parse_args(arguments).names for arguments in parity]
     assert [one for one in named if one] == [names, small]  # the others take every built checkpoint
-    (lock,) = (shlex.split(run)[1:] for run in runs if run.startswith("zoo "))
+    (lock,) = (shlex.split(run)[1:] for run in runs if re.match("zoo (?!parity)", run))
     assert _parse(lock)[0].names == names

@@ -9,9 +9,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, cast, runtime_checkable
+
+from .errors import UnsupportedError
 
 
 @runtime_checkable
@@ -99,6 +102,18 @@ def kernels(name: str = "") -> Any:
 def weight_format(index: str) -> ModuleType:
     """The module that reads the weights which an index of this name leads to."""
     return importlib.import_module(FORMATS[index])
+
+
+# The package of `zoo parity`: in a wheel, and in a clone, where it lies beside `zoo`.
+PARITY = ("zoo.parity", "parity")
+
+
+def parity() -> ModuleType:
+    """The module whose `main` is `zoo parity`; UnsupportedError if the installation has none."""
+    name = next((one for one in PARITY if find_spec(one)), None)
+    if name is None:
+        raise UnsupportedError("zoo parity comes with zoo's wheel and its source, and neither is here")
+    return importlib.import_module(f"{name}.__main__")
 
 
 def command(name: str) -> ModuleType:

@@ -51,7 +51,7 @@ def tests(bench: Bench) -> list[Suite]:
 
 
 def parity(bench: Bench) -> list[Suite]:
-    """`python -m parity` of one checkpoint of each model_type in each element type, in parts; its reports are kept."""
+    """`zoo parity` of one checkpoint of each model_type in each element type, in parts; its reports are kept."""
     from parity.cases import RANDOM
     from parity.specs import SPECS, config_of
 

@@ -191,7 +191,7 @@ def part_of(used: float, limit: str) -> str:
 
 def command_for(result: Result) -> str:
     """The command that reproduces this result alone."""
-    words = ["python", "-m", "parity", result.case.name]
+    words = ["zoo", "parity", result.case.name]
     words += ["--full"] * (result.case.size == "full")
     words += ["--lock", result.case.lock_file] if result.case.lock_file else []
     words += ["--revision", result.revision or result.case.revision] if result.case.revision else []

@@ -1,5 +1,5 @@
 """BERT, RoBERTa and XLM-R against transformers, on checkpoints that transformers itself wrote: what the parity report
-(`python -m parity --all`, each head on NumPy) leaves out."""
+(`zoo parity --all`, each head on NumPy) leaves out."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_outputs_are_those_that_transformers_gave(family, tmp_path):
     golden = golden_of(family)
     model = load_model(build(spec_of(family), tmp_path))
     unlike = wrong(model, golden)
-    remedy = f"if `python -m parity random:{spec_of(family)}` holds, run `python -m checks.golden {family}`"
+    remedy = f"if `zoo parity random:{spec_of(family)}` holds, run `python -m checks.golden {family}`"
     assert not unlike, remedy
     given = inputs_in_file(smallest_batch([one for one in given_to(model, tmp_path, 0).batches if not one.switches]))
     kept = {name: array for name, array in golden.items() if not name.startswith("out.")}

@@ -18,7 +18,7 @@ from parity.run import File, Result
 
 NAN = math.nan
 HOSTILE = "x</script><script>alert('name')</script>\" onload='alert(1)' {{ 7 * 7 }} $x$ ‮"
-COMMAND = "python -m parity --all --html 'a <b> & c'"
+COMMAND = "zoo parity --all --html 'a <b> & c'"
 STAGES = (
     Stage("tokenizer", "padded", 100, NAN, NAN, NAN, NAN, 1.0, True),
     Stage("embeddings", "pairs", 5000, 1.0, 0.0, 0.0, 1.0, None, True),

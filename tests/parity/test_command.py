@@ -1,4 +1,4 @@
-"""`python -m parity`: exit status, reports, and that all tiny checkpoints hold."""
+"""`zoo parity`: exit status, reports, and that all tiny checkpoints hold."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_holds_gives_0_and_reports(tmp_path, capsys):
     assert "\x1b" not in "".join(lines)  # colours are for terminals
     facts = json.loads((tmp_path / "r.json").read_text())
     assert facts["holds"] is True
-    assert facts["command"].startswith("python -m parity random:bert-swag random:roberta-swag --json ")
+    assert facts["command"].startswith("zoo parity random:bert-swag random:roberta-swag --json ")
     assert {"python", "numpy", "zoo", "torch", "transformers"} <= set(facts["versions"])
     case = facts["cases"][0]
     assert (case["architecture"], case["seed"], len(case["files"][0]["sha256"])) == ("BertForMultipleChoice", 3, 64)
@@ -126,7 +126,7 @@ def test_low_precision_is_judged_by_the_references_own_error(tmp_path, capsys):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_low_precision_on_numpy_is_refused(dtype, capsys):
     assert main(["random:bert-swag", "--dtype", dtype]) == 2
-    assert f"parity: {dtype} needs torch" in capsys.readouterr().err
+    assert f"zoo parity: {dtype} needs torch" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("_reference")
@@ -136,7 +136,7 @@ def test_all_in_low_precision_takes_a_device_that_has_it(capsys, monkeypatch):
     monkeypatch.setattr(parity.__main__, "all_cases", lambda full: [])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert main(["--all", "--dtype", "bfloat16"]) == 0
-    assert "parity: bfloat16 needs torch: running with --device torch:cpu" in capsys.readouterr().err
+    assert "zoo parity: bfloat16 needs torch: running with --device torch:cpu" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("_reference")
@@ -219,7 +219,7 @@ def test_what_means_nothing_is_refused_in_one_line(arguments, message, tmp_path,
     monkeypatch.setattr(parity.__main__, "run", lambda *_, **__: pytest.fail("something was run"))
     assert main(arguments) == 2
     err = capsys.readouterr().err
-    assert err.startswith(f"parity: {message}")
+    assert err.startswith(f"zoo parity: {message}")
     assert err.count("\n") == 1
 
 
@@ -242,7 +242,7 @@ def test_what_fails_to_be_written_costs_no_other_report(tmp_path, capsys, monkey
     json_file, markdown, html = (str(tmp_path / name) for name in ("r.json", "r.md", "page"))
     assert main(["random:bert-swag", "--json", json_file, "--markdown", markdown, "--html", html]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        f"parity: {path} could not be written: No space left on device" for path in (json_file, html)
+        f"zoo parity: {path} could not be written: No space left on device" for path in (json_file, html)
     ]
     assert "1 of 1 hold" in (tmp_path / "r.md").read_text()
 
@@ -258,7 +258,7 @@ def test_what_has_finished_is_written_when_the_user_stops_it(tmp_path, capsys, m
     path = tmp_path / "r.json"
     assert main(["random:bert-swag", "random:vit-base-patch16-224", "stories260k", "--json", str(path)]) == 130
     streams = capsys.readouterr()
-    assert streams.err == "parity: interrupted after 1 of 3\n"
+    assert streams.err == "zoo parity: interrupted after 1 of 3\n"
     assert streams.out.endswith("1 of 3 hold, 2 could not be run\n")
     facts = json.loads(path.read_text())
     assert [(case["holds"], case["error"]) for case in facts["cases"]] == [(True, None), *[(False, "interrupted")] * 2]
@@ -270,7 +270,7 @@ def test_stopping_it_early_is_no_traceback(capsys, monkeypatch):
 
     monkeypatch.setattr(parity.__main__, "_list", stopped)
     assert main(["--list"]) == 130
-    assert capsys.readouterr().err == "parity: interrupted\n"
+    assert capsys.readouterr().err == "zoo parity: interrupted\n"
 
 
 @pytest.mark.usefixtures("_reference")
@@ -280,7 +280,7 @@ def test_the_files_must_be_those_of_the_lock(tmp_path, capsys, monkeypatch):
     entries = lock(["mine"], "zoo.lock")
     assert main(["mine", "--lock", "zoo.lock", "--json", "r.json"]) == 0
     facts = json.loads((tmp_path / "r.json").read_text())
-    assert facts["command"] == "python -m parity mine --lock zoo.lock --json r.json"
+    assert facts["command"] == "zoo parity mine --lock zoo.lock --json r.json"
     assert facts["cases"][0]["lock_file"] == "zoo.lock"
     assert facts["cases"][0]["lock"] == entries["mine"].fingerprint
     capsys.readouterr()
@@ -312,7 +312,7 @@ def test_without_the_reference_one_line_says_what_to_install(capsys, monkeypatch
     monkeypatch.setitem(sys.modules, "torch", None)
     assert main(["random:bert-swag"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("parity: the reference is not installed (")
+    assert err.startswith("zoo parity: the reference is not installed (")
     assert err.endswith("pip install 'transformers-zoo[parity]'\n")
     monkeypatch.setattr(parity.__main__, "parameters", lambda *_: 0)  # counted in the list of another test
     assert main(["--list"]) == 0
@@ -324,7 +324,7 @@ def test_help_shows_examples_and_loads_no_torch():
     )
     done = run("-c", code)
     assert done.returncode == 0
-    assert "python -m parity --all --markdown summary.md" in done.stdout
+    assert "zoo parity --all --markdown summary.md" in done.stdout
     assert "exit status: 0" in done.stdout
 
 

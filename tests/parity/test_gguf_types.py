@@ -1,4 +1,4 @@
-"""`python -m parity NAME --weights q8_0`: what a GGUF file's type costs, and that its numbers are llama.cpp's."""
+"""`zoo parity NAME --weights q8_0`: what a GGUF file's type costs, and that its numbers are llama.cpp's."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_all_facts_are_there(page):
         "415,832",
         "sha256:" + "cd" * 32,
         "a" * 40,
-        "python -m parity random:two --full --seed 3",
+        "zoo parity random:two --full --seed 3",
         COMMAND,
         "99.9 %",
         "98.4 % 98.1 %",
@@ -117,7 +117,7 @@ def test_names_and_notes_are_text(page):
     assert "x</script><script>alert('name')</script>" in parsed.text("h3")
     assert "{{ 7 * 7 }}" in parsed.text("h3")
     assert "\u202e" not in page  # which would turn around what follows
-    assert "python -m parity 'x</script>" in parsed.text("pre")
+    assert "zoo parity 'x</script>" in parsed.text("pre")
 
 
 def test_exhibits_are_side_by_side_with_what_differs(page):
@@ -217,8 +217,8 @@ FOLDER, LOCKED = Case("a folder/b"), Case("an-owner/b", lock_file="a lock", revi
 @pytest.mark.parametrize("result", [HOLDS, DIVERGES, LOW, FAILED, *(replace(HOLDS, case=c) for c in (FOLDER, LOCKED))])
 def test_the_command_gives_the_same_case(result):
     words = shlex.split(command_for(result))
-    assert words[:3] == ["python", "-m", "parity"]
-    options = _parser().parse_args(words[3:])
+    assert words[:2] == ["zoo", "parity"]
+    options = _parser().parse_args(words[2:])
     assert options.names == [result.case.name]
     assert options.full is (result.case.size == "full")
     commit = result.revision if result.case.revision else None  # what "main" stood for

@@ -73,7 +73,7 @@ def test_objects_must_be_the_same_and_boxes_nearly():
     ("name", "device"), [*((name, "torch:cpu") for name in SPECS if name != "table-transformer-bare"), (V11, "cpu")]
 )
 def test_every_stage_holds(bench, name, device):
-    """The stages of NumPy's models are in `python -m parity --all` too: here are torch's."""
+    """The stages of NumPy's models are in `zoo parity --all` too: here are torch's."""
     bench = bench(name)
     stages = bench.stages(load_model(bench.folder, strict=True, device=device))
     layers = [f"{part}.layer.{i}" for part in ("encoder", "decoder") for i in range(3)]

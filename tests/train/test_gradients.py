@@ -1,4 +1,4 @@
-"""`python -m parity --gradients`: it holds for zoo as it is, and does not for what cuts or bends a gradient."""
+"""`zoo parity --gradients`: it holds for zoo as it is, and does not for what cuts or bends a gradient."""
 
 from __future__ import annotations
 

@@ -19,7 +19,10 @@ from .parser import Parser, UsageError
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (by default the process's) and return the exit status."""
-    args, parser = _parse(sys.argv[1:] if argv is None else argv)
+    argv = list(sys.argv[1:] if argv is None else argv)
+    if argv[:1] == ["parity"]:  # a package of its own, with its own parser
+        return plugins.parity().main(argv[1:])
+    args, parser = _parse(argv)
     try:
         with warnings.catch_warnings(), _threads(args):
             warnings.showwarning = _show_warning

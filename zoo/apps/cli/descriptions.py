@@ -19,8 +19,8 @@ LIST = (
     "run: a checkpoint on inputs; embed: vectors as a file; map: on whole files; chat: a conversation; info: a "
     "checkpoint's contents; lock: pin its files; export: to ONNX or GGUF; finetune: train it; table: tables of "
     "documents; grits: score a table; example: a page to try table on; demo: all of it in the "
-    "browser; serve: over HTTP, as OpenAI's interface; families: what zoo runs; doctor: what this machine has; "
-    "bench: how fast a checkpoint runs"
+    "browser; serve: over HTTP, as OpenAI's interface; families: what zoo runs; parity: zoo beside transformers; "
+    "doctor: what this machine has; bench: how fast a checkpoint runs"
 )
 
 
@@ -125,6 +125,8 @@ weights on the hub that are not in the cache only the headers are read."""
 FAMILIES = """\
 List the families of models that zoo has: what they read, their tasks, their heads by their names in transformers, and
 how many checkpoints the parity report compared with transformers, with the worst difference."""
+
+PARITY = "Compare zoo with transformers on checkpoints, stage by stage: see zoo parity --help."
 
 DOCTOR = """\
 Show what zoo finds on this machine: the processor and its instructions, threads, memory, packages, the engine that
@@ -243,6 +245,7 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "chat": (CHAT, None),
     "info": (INFO, None),
     "families": (FAMILIES, None),
+    "parity": (PARITY, None),
     "doctor": (DOCTOR, None),
     "bench": (BENCH, BENCH_MORE),
     "lock": (LOCK, LOCK_MORE),
