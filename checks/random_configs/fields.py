@@ -220,6 +220,11 @@ def _indices(rng: random.Random, config: Mapping[str, Any]) -> list[int]:
     return sorted(rng.sample(range(len(names)), rng.randint(1, len(names))))
 
 
+def _label_count(rng: random.Random, config: Mapping[str, Any]) -> int:
+    answers = any("QuestionAnswering" in name for name in config.get("architectures") or ())
+    return 2 if answers else rng.randint(1, 5)
+
+
 def _divisor(rng: random.Random, config: Mapping[str, Any]) -> int:
     return rng.choice((1, 2, 4, 8))
 
@@ -274,8 +279,8 @@ COMMON: dict[str, Callable[[random.Random, Mapping[str, Any]], Any]] = {
     "pruned_heads": lambda rng, config: rng.choice(({}, {"0": [0]})),
     "torch_dtype": lambda rng, config: rng.choice(("float32", "float16", "bfloat16")),
     "dtype": lambda rng, config: rng.choice(("float32", "float16", "bfloat16")),
-    "num_labels": lambda rng, config: rng.randint(1, 5),
-    "id2label": lambda rng, config: {str(i): f"kind {i}" for i in range(rng.randint(1, 5))},
+    "num_labels": _label_count,
+    "id2label": lambda rng, config: {str(i): f"kind {i}" for i in range(_label_count(rng, config))},
     "problem_type": lambda rng, config: rng.choice(
         ("regression", "single_label_classification", "multi_label_classification")
     ),
