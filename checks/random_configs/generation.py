@@ -57,9 +57,8 @@ def options_of(rng: random.Random, vocab: int) -> dict[str, Any]:
         more["num_return_sequences"] = rng.randint(1, beams)
         found |= {"num_beams": beams} | {name: more[name] for name in more if rng.random() < 0.6}
         found.pop("prompt_lookup_num_tokens", None)
-        if isinstance(
-            found.get("forced_eos_token_id"), list
-        ):  # they score alike, and which beam comes first is no rule
+        # Of several forced ends all score alike, and which beam comes first is no rule.
+        if isinstance(found.get("forced_eos_token_id"), list):
             del found["forced_eos_token_id"]
     if how == "sampling":
         more = {"temperature": rng.choice((0.3, 0.9, 2.0)), "top_k": rng.choice((0, 1, 5, 50))}

@@ -101,6 +101,8 @@ def _texts(model: TextModel, rng: np.random.Generator) -> Arguments:
     if embeds and rng.random() < 0.1 and not isinstance(model, ChoiceModel):
         del arrays["input_ids"]
         arrays["inputs_embeds"] = rng.standard_normal((rows, T, embeds), np.float32) * np.float32(0.05)
+    if not isinstance(model, ChoiceModel):
+        arrays |= _beside(model, rows, T, rng)
     states = getattr(config, model.inputs.get("encoder_hidden_states", ""), 0)
     if states and getattr(config, "add_cross_attention", True):
         arrays["encoder_hidden_states"] = rng.standard_normal((rows, STATES, states), np.float32)
@@ -110,6 +112,14 @@ def _texts(model: TextModel, rng: np.random.Generator) -> Arguments:
     if isinstance(model, ChoiceModel):
         arrays = {name: array.reshape(rows, 1, T) for name, array in arrays.items() if name != "position_ids"}
     return Arguments(arrays, (), mask, model.is_causal or bool(mask[:, 0].all()))
+
+
+def _beside(model: TextModel, rows: int, T: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Some of what a kind of input has beside texts, such as boxes and pictures of pages."""
+    sizes: dict[str, Any] = {"seed": int(rng.integers(1 << 30)), "rows": rows, "length": T}
+    of_texts = TextModel.example(model, **sizes)
+    found = {name: array for name, array in model.example(**sizes).items() if name not in of_texts}
+    return {name: array for name, array in found.items() if len(array) == rows and rng.random() < 0.7}
 
 
 def _positions(rows: int, T: int, most: int, rng: np.random.Generator) -> np.ndarray:

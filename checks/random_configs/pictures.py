@@ -48,6 +48,8 @@ RARE: dict[str, tuple[Any, ...]] = {
     "patch_size": (8, 16),
     "max_num_patches": (4, 16, 60),
     "size_divisor": (16, 32),
+    "keep_aspect_ratio": (True, False),
+    "ensure_multiple_of": (1, 14, 32),
     "use_square_size": (True, False),
     "pad_and_return_pixel_mask": (True, False),
     "offset": (True,),

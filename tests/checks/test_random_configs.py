@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="needs torch, for the reference")
@@ -15,7 +16,9 @@ from checks.random_configs import comparing
 from checks.random_configs.checking import check, least, run
 from checks.random_configs.comparing import DIFFERS, EQUAL, FAILURES, NO_PAIR, REFUSED
 from checks.random_configs.fields import ABSENT, Change
+from checks.random_configs.inputs import arguments
 from checks.random_configs.plan import JOBS, Plan, draw, specs_of
+from parity.checkpoints import build
 from parity.specs import SPECS
 from zoo.loading import load_model
 from zoo.registry import FAMILIES
@@ -90,6 +93,13 @@ def test_a_few_pairs_of_every_kind():
 
 def test_every_family_has_checkpoints_to_begin_with():
     assert not [family for family in FAMILIES if not specs_of(family)]
+
+
+def test_pages_have_boxes_and_pictures(tmp_path):
+    model, seen = load_model(build("layoutlmv3-base", tmp_path)), set()
+    for seed in range(20):
+        seen |= set(arguments(model, np.random.default_rng(seed)).arrays)
+    assert {"input_ids", "bbox", "pixel_values"} <= seen
 
 
 def test_a_pair_follows_from_its_number():
