@@ -22,6 +22,7 @@ class CallOption:
     flag: its name on the command line, if that is not `name`; metavar: what stands for its value there.
     least, most: the range of a number.  required: True if a call needs it.
     each: True if there is one value for each input: in `zoo map` the option names a column.
+    is_file: True if a text is the path of a JSON file; in a served request the option is the file's list itself.
     """
 
     name: str
@@ -33,6 +34,7 @@ class CallOption:
     most: float | None = None
     required: bool = False
     each: bool = False
+    is_file: bool = False
 
 
 TOP_K = CallOption(name="top_k", type=int, metavar="N", help="number of labels, words, answers or documents", least=1)
@@ -50,6 +52,7 @@ WORDS = CallOption(
     help="a JSON file with the words of an image and their boxes",
     required=True,
     each=True,
+    is_file=True,
 )
 THRESHOLD = CallOption(name="threshold", type=float, metavar="F", help="the lowest score, 0 ... 1", least=0, most=1)
 LINES = CallOption(name="lines", type=bool, help="each image has several lines")

@@ -77,8 +77,8 @@ class PageTag(ImageTask):
 
         words, boxes: of one image a list of words and one of their boxes (left, top, right, bottom, in pixels), as text
         recognition finds them; of several images a list of such lists for each.  Instead of both, words may be the path
-        of a JSON file, a list of {"text": "Date:", "box": [50, 20, 90, 32]}.  A word gets the label of its first token.
-        A page of more than `model.max_positions` tokens is read in parts.
+        of a JSON file, a list of {"text": "Date:", "box": [50, 20, 90, 32]}, or that list.
+        A word gets the label of its first token.  A page of more than `model.max_positions` tokens is read in parts.
         data_format, max_pixels: as in `open_image`.
         """
         given, single = as_images(images, "images")
@@ -157,13 +157,17 @@ class PageTag(ImageTask):
 
 
 def read_words(path: Any) -> tuple[list[Any], list[Any]]:
-    """The words and the boxes of a JSON file."""
-    if not isinstance(path, str | os.PathLike):
+    """The words and the boxes of a JSON file, or of the list that it has."""
+    if isinstance(path, list) and all(isinstance(one, dict) for one in path):
+        found, name = path, "words"
+    elif isinstance(path, str | os.PathLike):
+        name = os.fspath(path)
+        found = parse_json_list(read_bounded(name, MAX_WORDS, InputError), name, InputError)
+    else:
         raise InputError(f"words are {kind_of(path)} without boxes, expected boxes, too, or the path of a JSON file")
-    found = parse_json_list(read_bounded(os.fspath(path), MAX_WORDS, InputError), os.fspath(path), InputError)
     for i, one in enumerate(found):
         if not isinstance(one, dict) or not {"text", "box"} <= one.keys():
-            raise InputError(f'{os.fspath(path)}: item {i} is no object with a "text" and a "box"')
+            raise InputError(f'{name}: item {i} is no object with a "text" and a "box"')
     return [one["text"] for one in found], [one["box"] for one in found]
 
 

@@ -34,10 +34,12 @@ from .requests import (
     EmbeddingsRequest,
     FileRequest,
     RerankRequest,
+    RunRequest,
     Strict,
     TablesRequest,
     TokenizeRequest,
 )
+from .run import run
 
 MAX_JSON = 8 << 20  # bytes of a request
 MAX_VALUES = 500_000  # of a request: numbers of its lists, texts, fields
@@ -62,6 +64,7 @@ ENDPOINTS = {
     "/v1/chat/completions": Endpoint(ChatRequest, writing.chat, "The answer to messages"),
     "/v1/tables": Endpoint(TablesRequest, pages.tables, "The tables of a picture or a PDF", 2 * MAX_FILE),
     "/v1/read": Endpoint(FileRequest, pages.read, "The text of a picture or a PDF", 2 * MAX_FILE),
+    "/v1/run": Endpoint(RunRequest, run, "The task of any model, by its name (the Hub's form)", 2 * MAX_FILE),
     "/tokenize": Endpoint(TokenizeRequest, texts.tokenize, "The tokens of a text or of messages"),
 }
 ALIASES = {"/v2/rerank": "/v1/rerank", "/rerank": "/v1/rerank"}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import InputError, UnsupportedError, ZooError, nearest
+from ...errors import InputError, ZooError, nearest
 from ...generate import KEPT_BYTES
 from ...tasks import load_task
 from ...tasks.base import TextTask
@@ -22,7 +22,6 @@ from .workers import CallWorker, TextWorker, Turn, Worker
 
 TEXTS = ("embed", "rerank", "classify")  # tasks whose requests are computed together
 TABLES = "tables"  # the id of the table extractor
-OTHERS = ("read",)  # further tasks that have an endpoint
 
 
 @dataclass
@@ -34,12 +33,16 @@ class Served:
     created: int
     task: Any = None  # of zoo.load, or a TableExtractor
     worker: Any = None
+    calls: Any = None  # the CallWorker of /v1/run
     error: str | None = None
     bytes_of: Any = None  # the TokenBytes of a language model
 
     @property
     def kind(self) -> str:
-        return TABLES if isinstance(self.task, TableExtractor) else self.task.name
+        if isinstance(self.task, TableExtractor):
+            return TABLES
+        shared = self.task.name in TEXTS and not isinstance(self.task, TextTask)  # by tasks of texts and of images
+        return f"{self.task.name} of {self.task.kind.reads}s" if shared else self.task.name
 
 
 class Models:
@@ -91,7 +94,7 @@ class Models:
             except Exception as e:
                 one.error = f"{type(e).__name__}: {e}"
             else:
-                one.worker, one.task = worker, task
+                one.worker, one.task, one.calls = worker, task, one.calls or worker
             took = f"loaded in {time.monotonic() - began:.1f} s"
             log(f"{one.id}: {took if one.error is None else f'cannot be loaded: {one.error}'}")
 
@@ -102,11 +105,10 @@ class Models:
         if task.name == "generate":
             one.bytes_of = TokenBytes(task.tokenizer)
             return task, GenerateWorker(task, one.id, self._turn, self.queue, self.rows, self.kept)
-        if task.name in OTHERS or isinstance(task, CausalRerank):
-            return task, CallWorker(one.id, self._turn, self.queue)
-        if task.name in TEXTS and isinstance(task, TextTask):
+        if task.name in TEXTS and isinstance(task, TextTask) and not isinstance(task, CausalRerank):
+            one.calls = CallWorker(one.id, self._turn, self.queue)
             return task, TextWorker(task, one.id, self._turn, self.queue)
-        raise UnsupportedError(f"its task is {task.name}, and there is no endpoint for that")
+        return task, CallWorker(one.id, self._turn, self.queue)  # of /v1/run
 
     @property
     def unready(self) -> list[str]:
@@ -148,5 +150,5 @@ class Models:
     def stop(self) -> None:
         """Finish the waiting requests, and end the threads."""
         for one in self.all.values():
-            if one.worker is not None:
-                one.worker.stop()
+            for worker in {one.worker, one.calls} - {None}:
+                worker.stop()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 import binascii
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -58,15 +59,26 @@ async def read(models: Models, asked: FileRequest) -> dict[str, Any]:
     return {"object": "list", "model": one.id, "text": text, "data": pages, "warnings": said}
 
 
-def _each_page(data: bytes, pages: str | None, found: Callable[[Document, Page], Any]) -> tuple[list[Any], list[str]]:
-    """The result for each page, and what was warned of, once each."""
-    with (
-        warnings.catch_warnings(record=True) as caught,
-        open_document(data, name="file", max_pixels=MAX_PIXELS) as document,
-    ):
+def _each_page(
+    data: bytes, pages: str | None, found: Callable[[Document, Page], Any]
+) -> Generator[None, None, tuple[list[Any], list[str]]]:
+    """Compute a page, and yield, until all are done; return their results and what was warned of, once each."""
+    results, said = [], dict[str, None]()
+    with open_document(data, name="file", max_pixels=MAX_PIXELS) as document:
+        for number in chosen_pages(document, pages):
+            with keep_warnings(said):
+                results.append(found(document, document.page(number)))
+            yield
+    return results, list(said)
+
+
+@contextmanager
+def keep_warnings(said: dict[str, None]) -> Iterator[None]:
+    """Add what is warned of meanwhile to `said`, once each."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        results = [found(document, document.page(number)) for number in chosen_pages(document, pages)]
-    return results, list(dict.fromkeys(str(one.message) for one in caught))
+        yield
+    said |= dict.fromkeys(str(one.message) for one in caught)
 
 
 def parse_file_request(data: bytes, fields: Mapping[str, str], kind: type[F]) -> F:
@@ -93,15 +105,19 @@ async def read_file_request(request: Request, kind: type[F]) -> F:
 
 
 def file_of(asked: FileRequest) -> bytes:
-    """The bytes of a file in base64, or of a data URL."""
-    text = asked.file
+    """The bytes of the file of a request."""
+    return bytes_of(asked.file, "file")
+
+
+def bytes_of(text: str, field: str) -> bytes:
+    """The bytes of a file in base64, or of a data URL; ApiError names the field."""
     if text.startswith("data:"):
         head, comma, text = text.partition(",")
         if not comma or not head.endswith(";base64"):
-            raise ApiError(400, "file: expected a data URL in base64, data:image/png;base64,...", param="file")
+            raise ApiError(400, f"{field}: expected a data URL in base64, data:image/png;base64,...", param=field)
     elif text.startswith(("http:", "https:")):
-        raise ApiError(400, "file: an address; nothing is downloaded, send the file's bytes in base64", param="file")
+        raise ApiError(400, f"{field}: an address; nothing is downloaded, send the file's bytes in base64", param=field)
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise ApiError(400, "file: expected base64", param="file") from None
+        raise ApiError(400, f"{field}: expected base64", param=field) from None

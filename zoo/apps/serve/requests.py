@@ -99,6 +99,16 @@ class TokenizeRequest(Strict, kw_only=True):
             refuse_if(self.add_special_tokens, "add_special_tokens", written)
 
 
+class RunRequest(Strict, kw_only=True):
+    """The form of the Hub's inference API.  `inputs`: a text, or a picture or sound in base64, or a list of them; for a
+    task with several arguments an object that names them, {"question": ..., "context": ...}.  `parameters`: the options
+    of the task.
+    """
+
+    inputs: str | dict[str, Any] | Annotated[list[Any], Meta(min_length=1, max_length=MAX_TEXTS)]
+    parameters: dict[str, Any] = {}
+
+
 class FileRequest(Strict, kw_only=True):
     """A picture or a PDF, in base64 or as a data URL; or the file itself as the request's body, or in a form."""
 

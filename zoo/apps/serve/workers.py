@@ -6,11 +6,12 @@ All models of a server take turns, since each uses all of the processor's cores.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,7 +88,11 @@ class Call(NamedTuple):
 
 
 class CallWorker(Worker):
-    """Calls functions one after another."""
+    """Calls functions one after another.
+
+    A function may return a generator, whose steps take turns of their own with other models, so that a long document
+    stops nobody, and which is closed at its next step where nobody waits for the result any more.
+    """
 
     async def run(self, compute: Callable[[], Any]) -> Any:
         loop = asyncio.get_running_loop()
@@ -110,9 +115,22 @@ class CallWorker(Worker):
         try:
             with self.turn:
                 result, error = call.compute(), None
+            if inspect.isgenerator(result):
+                result = self._finish(result, call.future)
         except BaseException as e:
             result, error = None, as_exception(e)
         tell(call.loop, _settle, call.future, result, error)
+
+    def _finish(self, steps: Generator[Any, Any, Any], future: asyncio.Future[Any]) -> Any:
+        """The result of a generator, a turn for each step; None where nobody waits for it."""
+        with closing(steps):
+            while not future.cancelled():
+                with self.turn:
+                    try:
+                        next(steps)
+                    except StopIteration as e:
+                        return e.value
+        return None
 
 
 class _Texts:
