@@ -116,7 +116,9 @@ def test_two_tables_on_a_page() -> None:
     assert second.grid()[1][0].is_projected_row_header
 
 
-def test_a_table_that_lies_on_its_side() -> None:
+@pytest.mark.parametrize("straighten", [True, False])
+def test_a_table_that_lies_on_its_side(straighten: bool) -> None:
+    """Its page is turned upright, or a detector says that it lies on its side."""
     upright = Page().put("gmft", 250, 700)
     (wanted,) = TableExtractor(upright.structure, upright.detection)(upright.pixels, upright.words)
     pixels, width = np.rot90(upright.pixels), upright.pixels.shape[1]  # reads from the bottom up
@@ -125,8 +127,10 @@ def test_a_table_that_lies_on_its_side() -> None:
     def detection(image: np.ndarray, threshold: float) -> list[Detection]:
         return [Detection("table rotated", 0.99, turned_left(d.box, width)) for d, _ in upright.found]
 
-    (table,) = TableExtractor(upright.structure, detection)(pixels, words)
+    said = upright.detection if straighten else detection
+    (table,) = TableExtractor(upright.structure, said, straighten=straighten)(pixels, words)
     assert texts(table) == texts(wanted)
+    assert table.angle == -90
     back = np.array([turned_left(tuple(box), width) for box in all_boxes(wanted)])
     np.testing.assert_allclose(all_boxes(table), back, atol=1e-6)
     assert table.row_boxes[0][2] < table.row_boxes[-1][0]  # the first row is on the left

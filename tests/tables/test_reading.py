@@ -182,7 +182,8 @@ def test_a_table_on_its_side_is_read_upright() -> None:
     def detection(p: np.ndarray, threshold: float) -> list[Detection]:
         return [Detection("table rotated", 0.9, (0.0, 0.0, float(p.shape[1]), float(p.shape[0])))]
 
-    TableExtractor(lambda p, threshold: grid(4, 3), detection, reader=reader, padding=0)(np.rot90(image))
+    extract = TableExtractor(lambda p, threshold: grid(4, 3), detection, reader=reader, padding=0, straighten=False)
+    extract(np.rot90(image))
     upright: list[np.ndarray] = []
     read_cells(image, build_table(grid(4, 3)), lambda lines: upright.extend(lines) or [("", 0.0)] * len(lines))
     assert len(seen) == len(upright) == 8

@@ -199,6 +199,7 @@ def _table(add: Add) -> None:
     least = "lowest score of tables, rows, ..., 0 ... 1 (0.5)"
     add("--threshold", type=float, default=0.5, metavar="F", help=least)
     add("--padding", type=_not_negative, metavar="N", help="pixels of margin around a table (a 40th of the page)")
+    add("--no-straighten", action="store_true", help="take pages as they are, tilted or on their side")
 
 
 def _grits(add: Add) -> None:

@@ -44,7 +44,8 @@ def table(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
     check_options(args)
     same = ("threshold", "padding", "device", "local_files_only", "lock", "dpi", "password")
-    config = extractor_config(args, **{name: getattr(args, name) for name in same})
+    options = {name: getattr(args, name) for name in same}
+    config = extractor_config(args, straighten=not args.no_straighten, **options)
     if args.words is not None:
         config = replace(config, ocr="none")
     with tempfile.TemporaryDirectory(prefix="zoo-") as folder:
@@ -320,6 +321,7 @@ def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
         fields = {
             "page": " to ".join(dict.fromkeys(map(str, (one.pages[0], one.pages[-1])))) if one.pages else "",
             "at": f"({', '.join(f'{v:.0f}' for v in one.box)})",
+            "turned": f"{one.angle:g} degrees clockwise" if one.angle else "",
             "score": f"{one.score:.4f}",
             "rows": f"{one.shape[0]}, of the header {one.header_rows}",
             "columns": str(one.shape[1]),

@@ -1,7 +1,8 @@
 """Tables in images: their cells, what they are written to, and how well one agrees with another."""
 
 from .as_xlsx import save_xlsx
-from .extract import TableExtractor, draw_tables, extract_tables
+from .draw import draw_tables
+from .extract import TableExtractor, extract_tables
 from .joined import extract_document, join_pages
 from .structure import build_table
 from .table import Cell, Table, Word

@@ -28,7 +28,7 @@ from .ocr import reader_and_engine
 from .pages import PageTables, page_tables
 from .writers import ROW, rows_of
 
-FORM = 3  # of what is recorded about a page: from 2 on with the text around its tables, from 3 on with texts as read
+FORM = 4  # of what is recorded about a page: its tables, the text around them, the angle of its text
 DOCUMENTS = 8  # of a part on Ray: a job that is killed loses at most a part in each process
 KINDS = {str: "string", int: "int64", float: "double"}
 
@@ -43,6 +43,7 @@ class ExtractorConfig:
     ocr: str | None = None
     threshold: float = 0.5
     padding: int | None = None
+    straighten: bool = True
     device: str | None = None
     local_files_only: bool = False
     lock: str | None = None

@@ -16,7 +16,7 @@ from ...images import MAX_PIXELS
 from ...images.boxes import Box
 from ..documents import Word
 from .boxes import HALF, bounding_box, inside
-from .direction import quarters, tilt_of, turned, untilted
+from .direction import quarters, tilt_of, turned, turned_size, untilted
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,11 @@ def _straight(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -
 
     Y, X = pixels.shape[:2]
     cos, sin = math.cos(math.radians(tilt)), math.sin(math.radians(tilt))
-    wide, high = math.ceil(X * cos + Y * abs(sin)), math.ceil(X * abs(sin) + Y * cos)
+    wide, high = turned_size((X, Y), tilt)
+    if wide * high > MAX_PIXELS:
+        raise InputError(f"{X} x {Y} pixels turned by {tilt:.1f} degrees are more than {MAX_PIXELS}")
+    edges = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
+    paper = tuple(np.median(edges, 0).astype(int).tolist())
     turn = np.array([[cos, -sin], [sin, cos]])
     tilted = np.column_stack([turn, np.array([X / 2, Y / 2]) - turn @ (wide / 2, high / 2)])
     image = Image.fromarray(pixels).transform(
@@ -95,7 +99,7 @@ def _straight(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -
         Image.Transform.AFFINE,
         tuple(tilted.ravel().tolist()),
         Image.Resampling.BICUBIC,
-        fillcolor=(255, 255, 255),
+        fillcolor=paper,
     )
     return TableCrop(np.asarray(image), matrix @ np.vstack([tilted, (0, 0, 1)]), 90.0 * count + tilt)
 

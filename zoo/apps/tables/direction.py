@@ -66,6 +66,36 @@ def untilted(box: Box, tilt: float) -> Box:
     return x - width / 2, y - height / 2, x + width / 2, y + height / 2
 
 
+def turned_size(size: tuple[int, int], angle: float) -> tuple[int, int]:
+    """(W, H) of a picture of `size` (W, H) that is turned by -`angle`, enlarged until its corners fit."""
+    W, H = size if quarters(angle) % 2 == 0 else size[::-1]
+    cos, sin = math.cos(math.radians(tilt_of(angle))), abs(math.sin(math.radians(tilt_of(angle))))
+    return math.ceil(W * cos + H * sin), math.ceil(W * sin + H * cos)
+
+
+def upright_box(box: Box, angle: float, size: tuple[int, int]) -> Box:
+    """Where a box of a page of `size` (W, H) is once the page is turned about its middle by -`angle`.
+
+    The box is the one around a rectangle that is upright then, as boxes of a table's cells are.
+    """
+    wide, high = size if quarters(angle) % 2 == 0 else size[::-1]
+    x0, y0, x1, y1 = turned(untilted(box, tilt_of(angle)), -quarters(angle))
+    x, y = (box[0] + box[2] - size[0]) / 2, (box[1] + box[3] - size[1]) / 2
+    cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    x, y = wide / 2 + x * cos + y * sin, high / 2 + y * cos - x * sin
+    return x - (x1 - x0) / 2, y - (y1 - y0) / 2, x + (x1 - x0) / 2, y + (y1 - y0) / 2
+
+
+def corners_of(box: Box, angle: float) -> list[tuple[float, float]]:
+    """The corners of the rectangle turned by `angle` that a box is around, the upper left one of its text first."""
+    tilt = tilt_of(angle)
+    x0, y0, x1, y1 = untilted(box, tilt)
+    x, y, cos, sin = (x0 + x1) / 2, (y0 + y1) / 2, math.cos(math.radians(tilt)), math.sin(math.radians(tilt))
+    found = [(a - x, b - y) for a, b in ((x0, y0), (x1, y0), (x1, y1), (x0, y1))]
+    found = [(x + a * cos - b * sin, y + a * sin + b * cos) for a, b in found]
+    return found[(q := quarters(angle)) :] + found[:q]
+
+
 def _tilt(words: Sequence[Word]) -> float:
     """The tilt at which the middles of words form the clearest lines; each tilt gets a histogram of their heights."""
     if len(words) < MIN_WORDS:

@@ -10,13 +10,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...errors import InputError, UnsupportedError
-from ...images import MAX_PIXELS, ImageInput, open_image, open_pixels
-from ...images.boxes import Box, Detection, check_fraction, draw_boxes
+from ...images import MAX_PIXELS, ImageInput, open_pixels
+from ...images.boxes import Box, Detection, check_fraction
 from ...tasks.scripts import MAX_CONFIDENCE
 from ...warning import warn
 from ..documents import Rules, Selection, open_document
@@ -43,12 +43,10 @@ from .structure import COLUMN, ROW, TABLE, build_table
 from .surrounding import fitted, has_lines, why_no_table, without_titles_and_notes
 from .table import Table, Word
 from .text_lines import ink_blocks, text_lines, without_leader_dots
+from .upright import upright_page
 from .values import uncertain_numbers
 from .windows import find_objects, with_unsure
 from .words import check_words, words_outside
-
-if TYPE_CHECKING:
-    from PIL import Image
 
 UPWARDS = 270.0  # degrees clockwise: such text mostly runs upwards
 DETECTION, STRUCTURE = "zoo-table-detect", "zoo-table-structure"  # these come with zoo
@@ -65,8 +63,6 @@ SCRIPT_REASON = "seems to be text in a script that the reader does not know: it 
 MIN_GUESSES = 3  # cells that are guesses: fewer may be odd print, and are no reason to warn of a script
 UNKNOWN_SCRIPT = "a script that the reader does not know: its text is a guess"
 
-COLOURS = {"table": (200, 0, 0), "cell": (0, 90, 200), "header": (0, 140, 0), "heading": (200, 110, 0)}
-
 
 class TableExtractor:
     """Extracts the tables of documents and images; made once, called for each.
@@ -81,6 +77,7 @@ class TableExtractor:
     threshold: only tables and parts with a score above it count; 0.5 is Microsoft's.
     padding: margin around a table in pixels; by default 25 for a page whose long side has 1000, as structure models
     were trained.  Beyond the image the margin is white.
+    straighten: a page that is tilted, on its side or upside down is first turned upright.
     size: for structure's image processor in place of the checkpoint's.  The v1.1 checkpoints say 800, but were trained
     with {"longest_edge": 1000}.
     lock, device, dtype, local_files_only: as for `zoo.load`, for every checkpoint that is given by name or folder.
@@ -95,6 +92,7 @@ class TableExtractor:
         ocr: str | OcrEngine | None = None,
         threshold: float = 0.5,
         padding: int | None = None,
+        straighten: bool = True,
         size: Mapping[str, int] | None = None,
         lock: str | os.PathLike[str] | None = None,
         device: str | None = None,
@@ -117,7 +115,7 @@ class TableExtractor:
         self.detection = None if detection is None else _detector(detection, "detection", (TABLE,), loading)
         self.reader = _loaded(reader, "read", loading) if isinstance(reader, str | os.PathLike) else reader
         self.ocr = load_ocr(ocr) if isinstance(ocr, str) else ocr
-        self.threshold, self.padding = threshold, padding
+        self.threshold, self.padding, self.straighten = threshold, padding, straighten
         self.options = {} if size is None else {"size": size}
 
     def __call__(
@@ -144,10 +142,11 @@ class TableExtractor:
 
         Where lines that cross one another hold three quarters of a place's words, or ink, they are the borders of its
         cells, and `structure` is not asked for its rows (`Cell.origin`).
-        A table is first turned so that its text runs from left to right, by the angles of its words or, for words
-        without angles, by a tilt of their lines of up to 10 degrees.  Without words, a table that detection calls
-        rotated is read from the bottom of the page up: its rows are upright on the page, the first on the left.  All
-        boxes are on the page; the box of a tilted row is the upright box around it.
+        A page is first turned so that most of its text runs from left to right (`upright_page`), and so is a table that
+        lies otherwise: by the angles of its words or, for words without angles, by a tilt of their lines of up to 10
+        degrees.  Without words, a table that detection calls rotated is read from the bottom of the page up: its rows
+        are upright on the page, the first on the left.  All boxes are on the page; the box of a tilted row is the
+        upright box around it, and `Table.angle` the direction of its text.
         A detected table in which no row and no column is found, or that has no gap between columns of text and no
         cells of rules (a photo, code, a paragraph), is left out, with a warning; ruled tables in its place are taken.
         """
@@ -196,7 +195,20 @@ class TableExtractor:
     def _page_tables(
         self, page: np.ndarray, words: Sequence[Word] | None, rules: Rules | None, notes: list[str]
     ) -> list[Table]:
-        """The tables of the pixels of a page (H, W, 3); what is to be said of its file is added to the notes."""
+        """The tables of the pixels of a page (H, W, 3), at their places on it."""
+        upright = upright_page(page, words, rules) if self.straighten else None
+        if upright is None:
+            return self.upright_tables(page, words, rules, notes)
+        tables = self.upright_tables(upright.crop.pixels, upright.words, upright.rules, notes)
+        return [upright.to_page(table) for table in tables]
+
+    def upright_tables(
+        self, page: np.ndarray, words: Sequence[Word] | None, rules: Rules | None, notes: list[str]
+    ) -> list[Table]:
+        """The tables of the pixels of a page (H, W, 3) that is upright, but for some of its tables.
+
+        What is to be said of its file is added to the notes.
+        """
         is_read = words is None
         drawn = None if self.detection is None else page_rules(page)
         frames = [] if drawn is None else frames_of(page, drawn)
@@ -344,6 +356,7 @@ class TableExtractor:
             row_boxes=tuple(map(crop.to_page, table.row_boxes)),
             column_boxes=tuple(map(crop.to_page, table.column_boxes)),
             box=crop.to_page(table.box),
+            angle=crop.angle,
         )
 
 
@@ -364,17 +377,6 @@ def extract_tables(
     ...     print(table.page, table.to_markdown())
     """
     return TableExtractor(**options)(image, words, pages=pages)
-
-
-def draw_tables(image: ImageInput, tables: Sequence[Table], *, data_format: str | None = None) -> Image.Image:
-    """The image with the tables, their cells, column headers and projected row headers outlined."""
-    boxes: list[tuple[str, Box, tuple[int, int, int]]] = []
-    for i, table in enumerate(tables, 1):
-        for cell in sorted(table.cells, key=lambda cell: cell.is_header or cell.is_projected_row_header):
-            kind = "heading" if cell.is_projected_row_header else "header" if cell.is_header else "cell"
-            boxes.append(("", cell.box, COLOURS[kind]))
-        boxes.append((f"table {i} {table.score:.2f}", table.box, COLOURS["table"]))
-    return draw_boxes(open_image(image, data_format=data_format), boxes)
 
 
 def _loaded(name: str | os.PathLike[str], task: str, loading: Mapping[str, Any]) -> Any:

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING
 
 from ...images.boxes import Box
 from .boxes import share
+from .direction import quarters
 from .extract import TableExtractor
 from .grid import MAX_POSITIONS, Cell
 from .pages import UNREADABLE, PageTables, page_tables
 from .table import Table
+from .upright import upright_table
 from .values import column_values
 
 if TYPE_CHECKING:
@@ -55,6 +57,18 @@ class _TablePart:
     @property
     def table(self) -> Table:
         return self.result.tables[self.index]
+
+    @property
+    def upright(self) -> Table:
+        """The table at its place on the upright page."""
+        angle, size = self.result.angle, self.result.size
+        return upright_table(self.table, angle, size) if angle and size else self.table
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """(W, H) of the upright page."""
+        size = self.result.size
+        return (size[1], size[0]) if size and quarters(self.result.angle) % 2 else size
 
     @property
     def key(self) -> tuple[int, int]:
@@ -180,11 +194,11 @@ def _place_differs(first: _TablePart, second: _TablePart) -> str | None:
         return f"there is {_quoted(above)} above the second"
     if below and not _WILL_GO_ON.fullmatch(below):
         return f"there is {_quoted(below)} below the first"
-    if first.result.size is None or second.result.size is None:
+    if first.size is None or second.size is None:
         return "it is not known how large the pages are"
-    if (end := first.table.box[3] / first.result.size[1]) < MIN_END:
+    if (end := first.upright.box[3] / first.size[1]) < MIN_END:
         return f"the first ends at {end:.0%} of its page's height"
-    if (begin := second.table.box[1] / second.result.size[1]) > MAX_BEGIN:
+    if (begin := second.upright.box[1] / second.size[1]) > MAX_BEGIN:
         return f"the second begins at {begin:.0%} of its page's height"
     return None
 
@@ -195,12 +209,12 @@ def _quoted(text: str) -> str:
 
 def _columns_differ(first: _TablePart, second: _TablePart) -> str | None:
     """The reason why the columns are not the same; None if they are."""
-    a, b = first.table, second.table
+    a, b = first.upright, second.upright
     if a.shape[1] != b.shape[1]:
         return f"they have {a.shape[1]} and {b.shape[1]} columns"
     if not (_is_upright(a) and _is_upright(b)):
         return "one of them is turned sideways"
-    sizes = first.result.size, second.result.size
+    sizes = first.size, second.size
     if sizes[0] is None or sizes[1] is None:
         return "it is not known how large the pages are"
     if any(abs(p - q) > MAX_SIZE_DIFFERENCE * p for p, q in zip(sizes[0], sizes[1], strict=True)):

@@ -14,11 +14,13 @@ import numpy as np
 
 from ...errors import TableError
 from ...images.lines import grey_of
+from ...warning import warn
 from .boxes import share
 from .cell_borders import INK
 from .extract import TableExtractor
 from .reading import SPECKS
 from .table import Table, Word
+from .upright import upright_page
 from .words import join
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ class PageTables:
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     size: tuple[int, int] | None = None  # (W, H) of the page
-    around: tuple[Surroundings, ...] = ()  # of each table
+    around: tuple[Surroundings, ...] = ()  # of each table, on the upright page
+    angle: float = 0.0  # the direction of most of its text, in degrees clockwise: it was turned back to look for tables
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as lists, numbers and texts, for `from_dict`."""
@@ -78,11 +81,26 @@ class PageTables:
 
 def page_tables(extractor: TableExtractor, page: Page, document: str) -> PageTables:
     """The tables of a page; document: the sha256 of its file."""
-    found = extractor(page.image, page.words, rules=page.rules)
-    tables = tuple(dataclasses.replace(table, source=page.source, page=page.number) for table in found)
-    height, width = page.image.shape[:2]
-    around = surroundings_of(page, tables)
-    return PageTables(page.source, document, page.number, page.count, tables, size=(width, height), around=around)
+    upright = page
+    turned = upright_page(page.image, page.words, page.rules) if extractor.straighten else None
+    if turned is not None:
+        upright = dataclasses.replace(page, image=turned.crop.pixels, words=turned.words, rules=turned.rules)
+    notes: list[str] = []
+    found = extractor.upright_tables(upright.image, upright.words, upright.rules, notes)
+    for note in dict.fromkeys(notes):
+        warn(note)
+    around = surroundings_of(upright, found)
+    tables = [table if turned is None else turned.to_page(table) for table in found]
+    return PageTables(
+        page.source,
+        document,
+        page.number,
+        page.count,
+        tuple(dataclasses.replace(table, source=page.source, page=page.number) for table in tables),
+        size=(page.image.shape[1], page.image.shape[0]),
+        around=around,
+        angle=0.0 if turned is None else turned.crop.angle,
+    )
 
 
 def surroundings_of(page: Page, tables: Sequence[Table]) -> tuple[Surroundings, ...]:

@@ -1,5 +1,5 @@
 "use strict";
-// Data: <script type="application/json" class="page"> of each page {source, page, width, height, image, tables},
+// Data: <script type="application/json" class="page"> of each page {source, page, angle, width, height, image, tables},
 // and #settings {doubt, safe, key} with the patterns of formulas and numbers.  A page's `values` have for each cell a
 // number and its format, or null, and its `marks` the decimal mark of each column.  A cell is {row, column, row_span, column_span, box, text, confidence, ...} as in a
 // table's JSON, with `doubts` where there are any.
@@ -47,7 +47,8 @@ function show(t, cell = Math.max(0, cellsOf(t)?.findIndex((one) => one.text))) {
   at = t;
   const { page, table } = tables[t];
   $("title").title = page.source;
-  $("title").textContent = page.source.split(/[\\/]/).pop() + (page.pages > 1 ? ", page " + page.page : "");
+  $("title").textContent = page.source.split(/[\\/]/).pop() + (page.pages > 1 ? ", page " + page.page : "")
+    + (page.angle ? ", shown upright (its text is turned by " + Math.round(page.angle * 100) / 100 + "°)" : "");
   document.title = nameOf(t) + " - " + page.source;
   $("choice").value = String(t);
   $("before").disabled = t === 0;

@@ -24,6 +24,7 @@ from .batch import ExtractorConfig
 from .export import write
 from .pages import PageTables
 from .table import Table
+from .upright import upright_image, upright_table
 from .values import (
     CURRENCIES,
     MAX_DIGITS,
@@ -95,21 +96,26 @@ class ReviewWriter:
 
 
 def page_data(page: Page, result: PageTables) -> dict[str, Any]:
-    """The data of a page for the script."""
+    """The data of a page for the script, which shows it upright."""
     from PIL import Image
 
     height, width = page.image.shape[:2]
-    image, out = Image.fromarray(page.image), io.BytesIO()
+    image, out, tables = Image.fromarray(page.image), io.BytesIO(), result.tables
+    if result.angle:
+        tables = tuple(upright_table(table, result.angle, (width, height)) for table in tables)
+        image = Image.fromarray(upright_image(page.image, result.angle))
+        width, height = image.size
     image.thumbnail((MAX_SIDE, MAX_SIDE))
     image.save(out, "WEBP", quality=WEBP_QUALITY)
     return {
         "source": result.source,
         "page": result.page,
         "pages": result.pages,
+        "angle": result.angle,
         "width": width,
         "height": height,
         "image": "data:image/webp;base64," + base64.b64encode(out.getvalue()).decode(),
-        "tables": [table.to_dict() for table in result.tables],
+        "tables": [table.to_dict() for table in tables],
         "values": [_values(table) for table in result.tables],
         "marks": [decimal_marks(table) for table in result.tables],
     }

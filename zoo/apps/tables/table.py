@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import TableError, nearest
 from ..documents import Word
+from ..documents.word import check_number, set_fields
 from . import as_frame, as_html, as_json, as_text, as_xlsx
 from .export import write_text
 from .flat import flat
@@ -29,6 +30,9 @@ class Table(Grid):
     # The page of each row, its box and the boxes of its cells, for a table that was joined from several pages.  `box`
     # and `column_boxes` are on the first page.
     row_pages: tuple[int, ...] = ()
+    # The direction of its text on the page, in degrees clockwise from left to right.  At a tilt each box is the upright
+    # one around its part, whose own corners are `direction.corners_of(box, angle)`.
+    angle: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,6 +44,8 @@ class Table(Grid):
             raise TableError("outside of the table has an element that is no Word")
         object.__setattr__(self, "outside", tuple(self.outside))
         object.__setattr__(self, "row_pages", tuple(self.row_pages))
+        angle = check_number(self.angle, "the table's angle")
+        set_fields(self, angle=round(180 - (180 - angle) % 360, 6))
         if self.row_pages and (
             len(self.row_pages) != self.shape[0]
             or not all(isinstance(page, int) and page >= 1 for page in self.row_pages)
