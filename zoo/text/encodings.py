@@ -5,9 +5,11 @@ B rows of a batch, T tokens of a row, R rows before padding.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+
+from ..errors import InputError
 
 if TYPE_CHECKING:
     import tokenizers
@@ -31,3 +33,56 @@ class Encodings(NamedTuple):
     rows: list[tokenizers.Encoding]
     lengths: np.ndarray  # (R,) int64, tokens with the special ones
     overflow_to_sample: np.ndarray  # (R,) int64
+
+
+def width_of(lengths: np.ndarray, padding: bool | int, multiple: int | None) -> int:
+    """The tokens of a padded row, for rows of these lengths.
+
+    padding: True pads to the longest row, a number to that many tokens, False refuses rows of unequal length.
+    """
+    longest = int(lengths.max(initial=0))
+    width = longest if isinstance(padding, bool) else padding
+    if multiple and padding is not False:
+        width = -(-width // multiple) * multiple
+    if longest > width:
+        raise InputError(f"padding={padding}, but the longest row has {longest} tokens: truncate it, or pad to more")
+    if padding is False and (lengths != longest).any():
+        raise InputError(f"padding=False, but the rows have {lengths.min()} to {longest} tokens")
+    return width
+
+
+def pad(
+    encodings: Encodings,
+    index: np.ndarray,
+    width: int,
+    *,
+    side: Literal["left", "right"],
+    pad_id: int | None,
+    typed: bool,
+) -> Encoding:
+    """The rows of an index as a batch.  typed: False where all tokens are of segment 0."""
+    if pad_id is None and (encodings.lengths[index] != width).any():
+        raise InputError("this tokenizer has no padding token: pass texts of equal length or one at a time")
+    shape = (len(index), width)
+    out = Encoding(
+        input_ids=np.full(shape, pad_id or 0, np.int64),
+        attention_mask=np.zeros(shape, bool),
+        token_type_ids=np.zeros(shape, np.int64),
+        special_tokens_mask=np.ones(shape, bool),
+        offsets=np.zeros((*shape, 2), np.int64),
+        sequence_ids=np.full(shape, -1, np.int64),
+        overflow_to_sample=encodings.overflow_to_sample[index],
+    )
+    for i, (at, length) in enumerate(zip(index, encodings.lengths[index], strict=True)):
+        if not length:
+            continue
+        row = encodings.rows[at]
+        span = slice(width - length, width) if side == "left" else slice(0, length)
+        out.input_ids[i, span] = row.ids
+        out.attention_mask[i, span] = True
+        if typed:
+            out.token_type_ids[i, span] = row.type_ids
+        out.special_tokens_mask[i, span] = row.special_tokens_mask
+        out.offsets[i, span] = row.offsets
+        out.sequence_ids[i, span] = [-1 if s is None else s for s in row.sequence_ids]
+    return out

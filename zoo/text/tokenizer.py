@@ -1,7 +1,4 @@
-"""Tokenizer: text to padded int64 arrays and back, with the `tokenizers` library alone.
-
-Legend: B rows of a batch, T tokens of a row, R rows before padding.
-"""
+"""Tokenizer: text to padded int64 arrays and back, with the `tokenizers` library alone."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ import numpy as np
 
 from ..errors import InputError, TokenizerError
 from ..files.folder import CheckpointFolder
-from .encodings import Encoding, Encodings
+from .encodings import Encoding, Encodings, pad, width_of
 from .given import given_ids, given_texts
 from .long_pairs import LongPairs
 from .long_texts import LONG, MOST, beginning, boundaries, interruptible, parts_of
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, Side, load_files
-from .tokenizer_json import guarded
+from .tokenizer_json import guarded, sibling
 
 if TYPE_CHECKING:
     import tokenizers
@@ -184,43 +181,14 @@ class Tokenizer:
         padding: True pads to the longest row, a number to that many tokens, False refuses rows of unequal length.
         """
         index = np.arange(len(encodings.rows)) if rows is None else np.asarray(rows, np.int64)
-        lengths = encodings.lengths[index]
-        longest = int(lengths.max(initial=0))
-        width = longest if isinstance(padding, bool) else padding
-        if pad_to_multiple_of and padding is not False:
-            width = -(-width // pad_to_multiple_of) * pad_to_multiple_of
-        if longest > width:
-            raise InputError(
-                f"padding={padding}, but the longest row has {longest} tokens: truncate it, or pad to more"
-            )
-        if padding is False and (lengths != longest).any():
-            raise InputError(f"padding=False, but the rows have {lengths.min()} to {longest} tokens")
-        if self.pad_token_id is None and (lengths != width).any():
-            raise InputError("this tokenizer has no padding token: pass texts of equal length or one at a time")
-        shape = (len(index), width)
-        out = Encoding(
-            input_ids=np.full(shape, self.pad_token_id or 0, np.int64),
-            attention_mask=np.zeros(shape, bool),
-            token_type_ids=np.zeros(shape, np.int64),
-            special_tokens_mask=np.ones(shape, bool),
-            offsets=np.zeros((*shape, 2), np.int64),
-            sequence_ids=np.full(shape, -1, np.int64),
-            overflow_to_sample=encodings.overflow_to_sample[index],
+        return pad(
+            encodings,
+            index,
+            width_of(encodings.lengths[index], padding, pad_to_multiple_of),
+            side=padding_side or self.padding_side,
+            pad_id=self.pad_token_id,
+            typed=self._typed,
         )
-        side = padding_side or self.padding_side
-        for i, (at, length) in enumerate(zip(index, lengths, strict=True)):
-            if not length:
-                continue
-            row = encodings.rows[at]
-            span = slice(width - length, width) if side == "left" else slice(0, length)
-            out.input_ids[i, span] = row.ids
-            out.attention_mask[i, span] = True
-            if self._typed:
-                out.token_type_ids[i, span] = row.type_ids
-            out.special_tokens_mask[i, span] = row.special_tokens_mask
-            out.offsets[i, span] = row.offsets
-            out.sequence_ids[i, span] = [-1 if s is None else s for s in row.sequence_ids]
-        return out
 
     def decode(self, ids: Iterable[int] | np.ndarray, *, skip_special_tokens: bool = True) -> str:
         """The text of a row of ids; those past the vocabulary add nothing, as in transformers: models may be wider."""
@@ -262,7 +230,7 @@ class Tokenizer:
         if self.lowers:
             return self
         new = copy.copy(self)
-        new.backend, new._boundary = _sibling(self.backend), None
+        new.backend, new._boundary = sibling(self.backend), None
         steps = [] if self.backend.normalizer is None else [self.backend.normalizer]
         new.backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *steps])
         return new
@@ -308,7 +276,7 @@ class Tokenizer:
                 while len(self._backends) >= BACKENDS_KEPT:
                     del self._backends[next(iter(self._backends))]
                 with guarded(self.source):
-                    backend = _sibling(self.backend)
+                    backend = sibling(self.backend)
                 backend.enable_truncation(limit, stride=stride, strategy=strategy, direction=self.truncation_side)
                 self._backends[key] = backend
             return self._backends[key]
@@ -383,7 +351,7 @@ class Tokenizer:
 
     def _long_pair(self, backend: tokenizers.Tokenizer, text: str, pair: str) -> tokenizers.Encoding | None:
         if self._pairs is None:
-            bare = _sibling(self.backend)
+            bare = sibling(self.backend)
             bare.post_processor = None
             self._pairs = LongPairs(self.backend, bare)
         pairs = self._pairs
@@ -397,16 +365,3 @@ _TIDY = (
     (" ' ", "'"),
     *((f" {end}", end) for end in ("n't", "'m", "'s", "'ve", "'re")),
 )
-
-
-def _sibling(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """A second backend on the same vocabulary: the model is shared, only settings and added tokens are its own."""
-    from tokenizers import Tokenizer
-
-    new = Tokenizer(backend.model)
-    for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
-        if (value := getattr(backend, part)) is not None:
-            setattr(new, part, value)
-    new.add_tokens([token for _, token in sorted(backend.get_added_tokens_decoder().items())])
-    new.encode_special_tokens = backend.encode_special_tokens
-    return new

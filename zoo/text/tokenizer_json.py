@@ -7,7 +7,7 @@ the whole file, and where a key occurs twice, the library gets the value that wa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -136,7 +136,7 @@ def _model(raw: Any, path: object) -> tokenizers.models.Model:
 
     if not isinstance(raw, dict):
         raise TokenizerError(f"{path}: model is {shown(raw)}, expected an object")
-    kind = raw.get("type", _kind(raw))
+    kind = kind_of(raw)
     if not isinstance(kind, str) or kind not in _OPTIONS:
         guess = nearest(kind, _OPTIONS) if isinstance(kind, str) else ""
         raise TokenizerError(f"{path}: model: type is {shown(kind)}, expected one of {', '.join(_OPTIONS)}{guess}")
@@ -169,8 +169,10 @@ def _model(raw: Any, path: object) -> tokenizers.models.Model:
         return model
 
 
-def _kind(raw: dict[str, Any]) -> str:
-    """The type of a model in an old file, which does not name it."""
+def kind_of(raw: Mapping[str, Any]) -> Any:
+    """The type of a model; an old file does not name it."""
+    if "type" in raw:
+        return raw["type"]
     if "merges" in raw:
         return "BPE"
     if "unk_id" in raw:
@@ -183,7 +185,7 @@ def _merges(merges: Any, where: str) -> list[tuple[str, str]]:
         raise TokenizerError(f"{where}: merges is {shown(merges)}, expected a list of at most {MAX_MERGES} pairs")
     pairs: list[Any] = [tuple(pair.split(" ")) if isinstance(pair, str) else pair for pair in merges]
     for i, pair in enumerate(pairs):
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(isinstance(token, str) for token in pair):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not (type(pair[0]) is type(pair[1]) is str):
             raise TokenizerError(
                 f"{where}: merges[{i}] is {shown(merges[i])}, expected two tokens and a space between them"
             )
@@ -204,3 +206,16 @@ def _pieces(vocab: Any, where: str) -> list[tuple[str, float]]:
             raise TokenizerError(f"{where}: vocab[{i}] is {shown(piece)}, expected a piece and its score")
     check_pieces(pieces, where)
     return pieces
+
+
+def sibling(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """A second backend on the same vocabulary: the model is shared, only settings and added tokens are its own."""
+    from tokenizers import Tokenizer
+
+    new = Tokenizer(backend.model)
+    for part in ("normalizer", "pre_tokenizer", "post_processor", "decoder"):
+        if (value := getattr(backend, part)) is not None:
+            setattr(new, part, value)
+    new.add_tokens([token for _, token in sorted(backend.get_added_tokens_decoder().items())])
+    new.encode_special_tokens = backend.encode_special_tokens
+    return new
