@@ -14,13 +14,13 @@ from zoo.images import ImageProcessor
 from zoo.inputs import ChoiceModel, ImageModel, TextModel
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
+from zoo.text.tokenizer_files import VOCABULARY_FILES
 
 from . import images, texts
 from .pictures import draw
 from .specs import spec_class
 from .texts import Batch
 
-TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
 PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
 
@@ -37,7 +37,7 @@ def given_to(model: Any, folder: Path, seed: int) -> Given:
     Without these, as in a folder that a model alone was saved to, they are random tokens and pixels.
     """
     family = FAMILIES[model.config.model_type]
-    tokenizer = Tokenizer.from_folder(folder) if family.has_tokenizer and _has_any(folder, TOKENIZERS) else None
+    tokenizer = Tokenizer.from_folder(folder) if family.has_tokenizer and _has_any(folder, VOCABULARY_FILES) else None
     processor = ImageProcessor.from_folder(folder) if family.reads_images and _has_any(folder, PROCESSORS) else None
     spec = spec_class(model.config.model_type)
     pictures = [] if processor is None else spec.pictures(model.config, processor, seed)

@@ -282,13 +282,16 @@ class Reference:
             # From these two files alone version 5 makes a <mask> that does not take the space before it, unlike version
             # 4 and every repository that has a tokenizer.json.
             more["mask_token"] = transformers.AddedToken("<mask>", lstrip=True, special=True, normalized=False)
-        cls: Any = transformers.AutoTokenizer
-        if FAMILIES[self.config["model_type"]].is_decoder and (self.folder / "tokenizer.json").exists():
-            # Version 5 makes a GPT2Tokenizer, which many of these name, anew from vocabulary and merges, and forgets
-            # how tokenizer.json splits digits; this class takes the file as it is, as version 4 did.
-            cls = transformers.PreTrainedTokenizerFast
         try:
-            return cls.from_pretrained(self.folder, local_files_only=True, **more)
+            found = transformers.AutoTokenizer.from_pretrained(self.folder, local_files_only=True, **more)
+            path = self.folder / "tokenizer.json"
+            raw, own = (path.read_text("utf-8") if path.exists() else ""), found.backend_tokenizer.to_str()
+            if any(step in raw and step not in own for step in ('"Digits"', '"Split"')):
+                # Version 5 makes a GPT2Tokenizer, which StarCoder2 names, anew from vocabulary and merges, and forgets
+                # how tokenizer.json splits words; this class takes the file as it is, as version 4 did.
+                cls: Any = transformers.PreTrainedTokenizerFast
+                found = cls.from_pretrained(self.folder, local_files_only=True, **more)
+            return found
         except Exception as e:
             raise BadReferenceError(
                 f"transformers cannot read the tokenizer in {self.folder}: {type(e).__name__}: {e}"

@@ -190,10 +190,10 @@ def _bad_folders():
     yield bad("unknown merge", "line 2: the token 'zz'", lambda f: _roberta(f, merges="#version: 0.2\nzz a"))
     yield bad("merge of three", "line 1: 'a b a'", lambda f: _roberta(f, merges="a b a"))
     spm = "sentencepiece.bpe.model"
+    yield bad("spm bpe", "of type BPE", lambda f: (f / spm).write_bytes(_pieces("<unk>", "<s>", "</s>", model_type=2)))
     yield bad(
-        "spm bpe", "model type bpe", lambda f: (f / spm).write_bytes(_pieces("<unk>", "<s>", "</s>", model_type=2))
+        "spm order", "expected <unk>, <s>, </s>", lambda f: (f / spm).write_bytes(_pieces("<pad>", "</s>", "<unk>"))
     )
-    yield bad("spm order", "XLM-R's order", lambda f: (f / spm).write_bytes(_pieces("<pad>", "</s>", "<unk>")))
     yield bad("spm empty", "no pieces", lambda f: (f / spm).touch())
     yield bad("spm cut", "SentencePiece", lambda f: (f / spm).write_bytes(_pieces("<unk>", "<s>", "</s>")[:-7]))
     yield bad("spm text", "SentencePiece", lambda f: (f / spm).write_bytes(b"\x0a\x03\x0a\x01\xff"))

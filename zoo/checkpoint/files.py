@@ -30,17 +30,11 @@ _SMALL_FILES = {
     *("config.json", "generation_config.json", "preprocessor_config.json", "processor_config.json", "scripts.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("chat_template.jinja", "chat_template.json"),
-    *(
-        "vocab.txt",
-        "vocab.json",
-        "merges.txt",
-        "sentencepiece.bpe.model",
-        "spm.model",
-        "spiece.model",
-        "tokenizer.model",
-    ),
+    *("vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model", "spm.model", "spiece.model"),
+    *("tokenizer.model", "source.spm", "target.spm"),
     *("modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
     *("sentence_roberta_config.json", "sentence_xlm-roberta_config.json", "sentence_distilbert_config.json"),
+    *("sentence_camembert_config.json", "sentence_albert_config.json", "sentence_xlnet_config.json"),
 }
 # 1_Pooling, 2_Dense: the steps of a sentence encoder; 2_Router/query_0_Dense: a step of queries alone.
 TEMPLATES = "additional_chat_templates"

@@ -279,10 +279,10 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
     Added tokens beyond the table are warned of: there are checkpoints like that, and most texts hold none of them.
     """
     table = f"the embedding table has {rows} rows (vocab_size in config.json)"
-    added = {token.content: i for i, token in tokenizer.backend.get_added_tokens_decoder().items()}
+    added = tokenizer.added_tokens()
     # The whole vocabulary as a dictionary takes a good part of the time of a load: it is made where it is needed.
     if max(tokenizer.vocab_size, *(i + 1 for i in added.values()), 0) > rows or tokenizer.tokens([rows]) != [None]:
-        known: dict[str, int] = tokenizer.backend.get_vocab(with_added_tokens=True)
+        known = tokenizer.vocabulary()
         beyond = {token: i for token, i in sorted(known.items(), key=lambda item: item[1]) if i >= rows}
         if not added.keys() >= beyond.keys():
             raise TokenizerError(

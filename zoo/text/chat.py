@@ -18,7 +18,6 @@ from ..errors import InputError, TokenizerError, nearest
 from ..warning import warn
 from .left_out import left_out
 from .long_texts import MOST, ids_within
-from .special_tokens import ROLES
 from .template import render
 from .template_files import LIMIT, template_files
 from .tokenizer_json import guarded
@@ -86,7 +85,7 @@ class ChatTemplate:
         if not re.search(r"['\"]developer['\"]", self.sources[name]):
             turns = _with_system_for_developer(turns)
         final = _marked_end(turns[-1]) if continue_final_message else ""
-        special = {f"{r}_token": t for r in ROLES if (t := getattr(self._tokenizer, f"{r}_token")) is not None}
+        special = self._tokenizer.special_tokens_map
         given = {
             "messages": turns,
             "tools": None if tools is None else [_plain(t, "tools") for t in _listed(tools, "tools")],

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import TokenizerError
 
-UNIGRAM = 1
-MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4
+UNIGRAM, BPE = 1, 2  # types of models; 3 word, 4 char
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 MAX_BYTES = 16 << 20  # of a model's file
 MAX_PIECES = 2_000_000  # the largest models on the hub have near a million
 
@@ -21,29 +20,40 @@ MAX_PIECES = 2_000_000  # the largest models on the hub have near a million
 class Piece(NamedTuple):
     text: str
     score: float
-    kind: int  # NORMAL, UNKNOWN, CONTROL, USER_DEFINED, 5 unused, 6 byte
+    kind: int  # NORMAL, ...
 
 
 class SentencePieceModel(NamedTuple):
+    """What a model's file says, with SentencePiece's own defaults."""
+
     pieces: list[Piece]
-    charsmap: bytes  # precompiled normalisation rules; empty where the model does not normalise
+    model_type: int = UNIGRAM
+    byte_fallback: bool = False
+    ids: dict[str, int] = {}  # noqa: RUF012  "unk", "bos", "eos" -> the id of its piece; -1: there is none
+    names: dict[str, str] = {}  # noqa: RUF012  "unk", "bos", "eos" -> its piece
+    charsmap: bytes = b""  # precompiled normalisation rules; empty where the model does not normalise
+    add_dummy_prefix: bool = True  # a space before a text
+    remove_extra_whitespaces: bool = True
+    escape_whitespaces: bool = True
 
 
 def read_sentencepiece(data: bytes, where: object) -> SentencePieceModel:
-    """The pieces and normalisation rules of a unigram model; anything else ends in TokenizerError.
-
-    where: the file that the message names.
-    """
+    """The pieces and rules of a model; TokenizerError for anything else.  where: the file that the message names."""
     try:
         return _model(memoryview(data))
     except (ValueError, IndexError, struct.error) as error:  # UnicodeDecodeError is a ValueError
         raise TokenizerError(f"{where}: not a SentencePiece model, or a damaged one ({error})") from None
 
 
+# Number of a field -> its name and how it is read; of the trainer's specification, and of the normaliser's.
+_ROLES = {40: "unk", 41: "bos", 42: "eos"}, {45: "unk", 46: "bos", 47: "eos"}
+_SPACES = {3: "add_dummy_prefix", 4: "remove_extra_whitespaces", 5: "escape_whitespaces"}
+
+
 def _model(data: memoryview) -> SentencePieceModel:
     pieces: list[Piece] = []
-    charsmap = b""
-    model_type = UNIGRAM
+    ids, names = {"unk": 0, "bos": 1, "eos": 2}, {"unk": "<unk>", "bos": "<s>", "eos": "</s>"}
+    said: dict[str, Any] = {}
     for field, value in _fields(data):
         if field == 1:
             pieces.append(_piece(_message(value)))
@@ -52,16 +62,22 @@ def _model(data: memoryview) -> SentencePieceModel:
         elif field == 2:
             for key, inner in _fields(_message(value)):
                 if key == 3 and isinstance(inner, int):
-                    model_type = inner
+                    said["model_type"] = inner
+                elif key == 35 and isinstance(inner, int):
+                    said["byte_fallback"] = bool(inner)
+                elif key in _ROLES[0] and isinstance(inner, int):
+                    ids[_ROLES[0][key]] = inner - (1 << 64) if inner >> 63 else inner
+                elif key in _ROLES[1]:
+                    names[_ROLES[1][key]] = bytes(_message(inner)).decode()
         elif field == 3:
             for key, inner in _fields(_message(value)):
                 if key == 2:
-                    charsmap = bytes(_message(inner))
-    if model_type != UNIGRAM:
-        raise ValueError(f"model type {MODEL_TYPES.get(model_type, model_type)}, expected unigram")
+                    said["charsmap"] = bytes(_message(inner))
+                elif key in _SPACES and isinstance(inner, int):
+                    said[_SPACES[key]] = bool(inner)
     if not pieces:
         raise ValueError("it holds no pieces")
-    return SentencePieceModel(pieces, charsmap)
+    return SentencePieceModel(pieces, ids=ids, names=names, **said)
 
 
 def _piece(data: memoryview) -> Piece:

@@ -55,6 +55,7 @@ class Tokenizer:
     padding_side: Side
     truncation_side: Side
     is_pair_typed: bool  # True if the tokens of a second text get token_type_id 1
+    special_tokens_map: dict[str, str]  # "pad_token" -> its text; also a model's own, as "image_token"
     vocab_size: int  # with the added tokens
     all_special_ids: frozenset[int]
     folder: CheckpointFolder
@@ -62,19 +63,25 @@ class Tokenizer:
     source: str  # the place of its vocabulary, for messages
 
     def __init__(self, loaded: Loaded, *, model_max_length: int | None = None) -> None:
-        self.backend = loaded.backend
+        self.backend, self._piece_ids, self._prepare = loaded.backend, loaded.ids, loaded.prepare
+        self._target = None if loaded.target is None else Tokenizer(loaded.target, model_max_length=model_max_length)
         self.folder, self.files, self.chat_template = loaded.folder, loaded.files, loaded.chat_template
         self.source = self.folder.where(self.files[0])
+        self.special_tokens_map = {**{f"{role}_token": t for role, t in loaded.roles.items()}, **loaded.named}
         for role in ROLES:
             token = loaded.roles.get(role)
             setattr(self, f"{role}_token", token)
-            setattr(self, f"{role}_token_id", None if token is None else self.backend.token_to_id(token))
+            setattr(self, f"{role}_token_id", None if token is None else self._id_or_none(token))
         self.model_max_length = loaded.model_max_length or model_max_length
         self.padding_side, self.truncation_side = loaded.padding_side, loaded.truncation_side
-        self.vocab_size = self.backend.get_vocab_size(with_added_tokens=True)
-        added = self.backend.get_added_tokens_decoder()
-        self.all_special_ids = frozenset(index for index, token in added.items() if token.special)
-        self._tidies, self._typed = loaded.tidies, loaded.typed
+        if self._piece_ids is None:
+            self.vocab_size = self.backend.get_vocab_size(with_added_tokens=True)
+            added = self.backend.get_added_tokens_decoder()
+            self.all_special_ids = frozenset(index for index, token in added.items() if token.special)
+        else:
+            self.vocab_size = len(self._piece_ids.ids)
+            self.all_special_ids = frozenset(map(self._piece_ids.ids.__getitem__, self._piece_ids.special))
+        self._tidies, self._typed, self._word_end = loaded.tidies, loaded.typed, loaded.word_end
         with guarded(self.source):
             self.is_pair_typed = 1 in self.backend.encode("a", "a").type_ids and self._typed
         self._backends: dict[tuple[str, int, int], tokenizers.Tokenizer] = {}
@@ -142,6 +149,9 @@ class Tokenizer:
             pairs = None
         first = given_texts(texts, "texts")
         second = None if pairs is None else given_texts(pairs, "pairs")
+        if self._prepare is not None:
+            first = [self._prepare(text) for text in first]
+            second = None if second is None else [self._prepare(text) for text in second]
         if second is not None and (isinstance(texts, str) != isinstance(pairs, str) or len(first) != len(second)):
             raise InputError(f"pairs: {len(second)} texts for {len(first)} in texts, expected one for each")
         backend = self._backend(truncation, max_length, stride, overflow, second is not None)
@@ -190,10 +200,20 @@ class Tokenizer:
             typed=self._typed,
         )
 
+    @property
+    def target(self) -> Tokenizer:
+        """The tokenizer of the texts that the model writes: this one, but for Marian's languages."""
+        return self if self._target is None else self._target
+
     def decode(self, ids: Iterable[int] | np.ndarray, *, skip_special_tokens: bool = True) -> str:
         """The text of a row of ids; those past the vocabulary add nothing, as in transformers: models may be wider."""
-        with guarded(self.source):
-            text = self.backend.decode(given_ids(ids), skip_special_tokens=skip_special_tokens)
+        if self._piece_ids is not None:
+            text = self._piece_ids.text(given_ids(ids), skip_special_tokens)
+        else:
+            with guarded(self.source):
+                text = self.backend.decode(given_ids(ids), skip_special_tokens=skip_special_tokens)
+        if self._word_end:
+            text = text.replace(self._word_end, " ").strip()
         if self._tidies:
             for before, after in _TIDY:
                 text = text.replace(before, after)
@@ -201,21 +221,42 @@ class Tokenizer:
 
     def tokens(self, ids: Iterable[int] | np.ndarray) -> list[str | None]:
         """The token of each id; None past the vocabulary."""
-        return [self.backend.id_to_token(index) for index in given_ids(ids)]
+        name = self.backend.id_to_token if self._piece_ids is None else self._piece_ids.names.get
+        return [name(index) for index in given_ids(ids)]
 
     def id_of(self, token: str) -> int:
         """The id of a token of the vocabulary; InputError for anything else."""
         (text,) = given_texts(token, "token")
-        index = self.backend.token_to_id(text)
-        if index is None:
-            with guarded(self.source):
-                parts = self.backend.encode(text, add_special_tokens=False).tokens
+        if (index := self._id_or_none(text)) is None:
+            row = self.encode_batch(text, truncation=False).rows[0]
+            parts = self.tokens([i for i, own in zip(row.ids, row.sequence_ids, strict=True) if own is not None])
             raise InputError(f"{text!r} is not one token of the vocabulary: it is {parts}")
         return index
+
+    def _id_or_none(self, token: str) -> int | None:
+        return self.backend.token_to_id(token) if self._piece_ids is None else self._piece_ids.ids.get(token)
+
+    def vocabulary(self) -> dict[str, int]:
+        """The id of each token, of added ones too."""
+        return self.backend.get_vocab(with_added_tokens=True) if self._piece_ids is None else dict(self._piece_ids.ids)
+
+    def added_tokens(self) -> dict[str, int]:
+        """The ids of the tokens that are never cut."""
+        if self._piece_ids is not None:
+            return {token: self._piece_ids.ids[token] for token in self._piece_ids.special}
+        return {token.content: index for index, token in self.backend.get_added_tokens_decoder().items()}
 
     def special_tokens_to_add(self, pair: bool = False) -> int:
         """The number of special tokens that a row gets beside its text."""
         return self.backend.num_special_tokens_to_add(pair)
+
+    @property
+    def fits_tokenizer_json(self) -> bool:
+        """False where a tokenizer.json cannot say how texts become ids: for Marian's and SigLIP's tokenizers.
+
+        Their offsets are those of the texts as they are normalised.
+        """
+        return self._prepare is None and self._piece_ids is None
 
     @property
     def lowers(self) -> bool:
@@ -307,7 +348,8 @@ class Tokenizer:
                     problem = f"has {len(one)} characters, and no space between two words among the first {MOST}"
                     how = f"pass its beginning alone, such as text[:{MOST}]"
                     raise InputError(f"{problem}, where it could be cut: {how}", argument=name, index=i)
-        return self._encode(backend, i, text, pair, overflow)
+        row = self._encode(backend, i, text, pair, overflow)
+        return row if self._piece_ids is None else self._piece_ids.row(row)
 
     def _beginnings(self, truncation: dict[str, Any], text: str, pair: str | None) -> tuple[str, str | None]:
         """The beginnings of long texts, enough for the same tokens after truncation."""

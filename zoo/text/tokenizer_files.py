@@ -1,64 +1,58 @@
 """Builds a backend of the `tokenizers` library from the tokenizer files of a checkpoint.
 
-`tokenizer.json` is read part by part; without one the backend is built from vocab.txt (WordPiece), vocab.json +
-merges.txt (byte-level BPE), sentencepiece.bpe.model or spm.model (Unigram).  The files and `tokenizer_class` decide
-which, never the model: multilingual-e5-small is a BERT with XLM-R's tokenizer.
+The vocabulary comes from tokenizer.json, or from the file of the checkpoint's class (see `tokenizer_classes`); the rest
+from the class and tokenizer_config.json, or from tokenizer.json where the class is none of those.  A named class comes
+before that of the model: multilingual-e5-small is a BERT with XLM-R's tokenizer.
 """
 
 from __future__ import annotations
 
-import io
-import logging
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ..errors import TokenizerError, nearest
+from ..errors import TokenizerError
 from ..files.folder import CheckpointFolder
-from ..guards.tokenizer import check_charsmap, check_pieces, check_vocabulary
-from .sentencepiece_model import MAX_BYTES, UNKNOWN, USER_DEFINED, read_sentencepiece
-from .special_tokens import LIMIT, add_tokens, special_tokens, tokenizer_json
+from .marian import IDS, MAX_TOKENS, SOURCE, TARGET, Marian, PieceIds, marian
+from .post_processors import Tokens, of_file
+from .special_tokens import ROLES, DeclaredTokens, add_tokens, declared_tokens, text_of, texts_of, tokenizer_json
 from .template_files import template_files
-from .tokenizer_json import MAX_MERGES, MAX_NODES, guarded, tokenizer_of
+from .tokenizer_classes import BACKEND, CLASSES, TokenizerClass, VocabularyFile, class_name
+from .tokenizer_json import MAX_NODES, guarded, kind_of, tokenizer_of
+from .tokenizer_parts import Settings, mistral_words, of_sentencepiece
+from .vocabulary_files import LIMIT, Vocabulary, sentencepiece
 
 if TYPE_CHECKING:
     import tokenizers
 
-log = logging.getLogger(__name__)
-
 Side = Literal["left", "right"]
 UNLIMITED = 10**9  # tokens; transformers writes 1e30 where a tokenizer has no limit of its own
 
-FILES = (  # those with a vocabulary first: messages name the first that there is
-    *("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spm.model", "merges.txt"),
+FILE = "tokenizer.json"
+VOCABULARY_FILES = (
+    *(FILE, "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spm.model", "spiece.model", "tokenizer.model"),
+    *(SOURCE, TARGET),
+)
+FILES = (  # messages name the first that there is
+    *(*VOCABULARY_FILES, "merges.txt"),
     *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
 )
-
-
-class Family(NamedTuple):
-    """Defaults of transformers' tokenizer classes, for files that do not state them."""
-
-    classes: tuple[str, ...]
-    roles: dict[str, str]
-    typed: bool  # True if the second text gets segment 1
-
-
-_ANGLE = {"bos": "<s>", "eos": "</s>", "sep": "</s>", "cls": "<s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask>"}
-BERT = Family(
-    # The others are BERT's under other names, in checkpoints that older versions saved.
-    ("BertTokenizer", "ElectraTokenizer", "DistilBertTokenizer", "ConvBertTokenizer", "MobileBertTokenizer"),
-    {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"},
-    typed=True,
-)
-ROBERTA = Family(("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer"), _ANGLE, typed=False)
-XLM_ROBERTA = Family(("XLMRobertaTokenizer",), _ANGLE, typed=False)
-
-DEBERTA = Family(("DebertaV2Tokenizer",), {**BERT.roles, "bos": "[CLS]", "eos": "[SEP]"}, typed=True)
-_TYPED = (BERT, DEBERTA)
+# The class of a folder that names none, by its file, and of a tokenizer.json by its model if it has all of its tokens.
+CLASS_OF_FILE = {
+    "vocab.txt": "BertTokenizer",
+    "sentencepiece.bpe.model": "XLMRobertaTokenizer",
+    "vocab.json": "RobertaTokenizer",
+    "spm.model": "DebertaV2Tokenizer",
+}
+CLASS_OF_KIND = {"WordPiece": "BertTokenizer", "BPE": "RobertaTokenizer", "Unigram": "XLMRobertaTokenizer"}
+MISTRAL = ("mistral", "mistral3", "voxtral", "ministral", "pixtral", None)  # model types whose words may be mended
+MISTRAL_SIZE = 100_000  # tokens from which they are
 
 
 class Loaded(NamedTuple):
     backend: tokenizers.Tokenizer  # truncation and padding off
     roles: dict[str, str]  # "pad" -> "[PAD]"; a role that the tokenizer lacks is absent
+    named: dict[str, str]  # a model's own special tokens, "image_token" -> its text
     folder: CheckpointFolder
     files: list[str]  # those of FILES that the folder has, and of chat templates
     chat_template: Any  # the value in tokenizer_config.json
@@ -67,60 +61,245 @@ class Loaded(NamedTuple):
     truncation_side: Side
     tidies: bool  # True if decoding removes the spaces before punctuation
     typed: bool  # True if the second text gets segment 1
+    prepare: Callable[[str], str] | None  # what is done to a text before all else
+    word_end: str  # what stands in decoded texts for the space after a word; "" if nothing does
+    ids: PieceIds | None = None  # where the library's are not the checkpoint's
+    target: Loaded | None = None  # of the texts that the model writes, if they are not tokenized as those that it reads
 
 
 def load_files(folder: CheckpointFolder) -> Loaded:
     """Read or build the tokenizer of a checkpoint folder; TokenizerError where that cannot be done."""
     with guarded(folder):
-        return _loaded(folder)
+        return _load(folder)
 
 
-def _loaded(folder: CheckpointFolder) -> Loaded:
+def _load(folder: CheckpointFolder) -> Loaded:
     have = [name for name in FILES if folder.has(name)]
     config = tokenizer_json(folder, "tokenizer_config.json") if "tokenizer_config.json" in have else {}
-    declared, added = special_tokens(folder, have, config)
-    roles = {role: token if isinstance(token, str) else token.content for role, token in declared.items()}
-    if "tokenizer.json" in have:
-        raw = folder.json("tokenizer.json", LIMIT, TokenizerError, MAX_NODES, exact=False)
-        backend, padding, truncation = tokenizer_of(raw, folder.where("tokenizer.json"))
-        family = _family(config, backend)
-        if family is BERT:
-            _override_bert_normalizer(backend, config)
-        if _of_siglip2(folder, config):
-            _lowercase(backend)
-        # They are properties of a call, not of the tokenizer: all-MiniLM-L6-v2's file would pad everything to 128.
-        if padding:
-            if backend.token_to_id(padding["pad_token"]) is not None:
-                roles.setdefault("pad", padding["pad_token"])
-            config.setdefault("padding_side", padding["direction"])
-        if truncation:
-            config.setdefault("truncation_side", truncation["direction"])
+    model = folder.json("config.json") if folder.has("config.json") else {}
+    _refuse_versions(folder, config)
+    raw = folder.json(FILE, LIMIT, TokenizerError, MAX_NODES, exact=False) if FILE in have else None
+    name = class_name(config, model, raw)
+    if name == "MarianTokenizer" and SOURCE in have:
+        return _of_marian(folder, have, config, declared_tokens(folder, have, config, None))
+    if name == "SiglipTokenizer" and CLASSES[name].file in have:
+        raw = None  # which transformers' class does not read, either
+    declared = declared_tokens(folder, have, config, raw)
+    if raw is None:
+        cls, vocabulary = _of_files(folder, have, name, declared, config)
     else:
-        family = _family_of_files(folder, have, config)
-        roles = {**family.roles, **roles}
-        backend = _BUILDERS[family.classes](folder, config, roles)
-    if family:
-        known = {role: token for role, token in family.roles.items() if backend.token_to_id(token) is not None}
-        roles = {**known, **roles}
-    built = "tokenizer.json" not in have
-    add_tokens(folder, backend, roles, declared, added, config, bert=family in _TYPED, built=built)
-    if family and backend.post_processor is None:
-        _template(folder, backend, family, roles, config)
+        cls, vocabulary = CLASSES.get(name or "") or (_guess(raw) if name is None else None), _of_raw(folder, raw)
+    roles = _roles(cls, declared, vocabulary, raw is not None)
+    settings = Settings(config, texts_of(roles), vocabulary)
+    fits = raw is None or (cls is not None and name is not None and _fits(cls, settings, vocabulary))
+    parts = _class_parts(cls, settings) if fits else {}
+    # The classes of transformers 5.23 forget it, as version 4 did not, and ids differ from those of the training.
+    from_class = fits and not (_splits(raw) and not _splits(parts))
+    backend, padding, truncation = tokenizer_of(
+        {**(raw or {"version": "1.0"}), **(parts if from_class else {})}, vocabulary.path
+    )
+    # They are properties of a call, not of the tokenizer: all-MiniLM-L6-v2's file would pad everything to 128.
+    if padding and "pad" not in declared.roles and cls is not CLASSES["GPT2Tokenizer"]:  # which then has none
+        roles.setdefault("pad", padding["pad_token"])
+    extra: Sequence[str | tokenizers.AddedToken] = declared.extra or ()
+    if declared.extra is None and from_class:
+        symbols = vocabulary.symbols if cls is None or cls.extra is None else cls.extra(settings)
+        extra = [_symbol(*symbol) for symbol in symbols]
+    special = {**{f"{role}_token": token for role, token in roles.items()}, **declared.named}
+    add_tokens(folder, backend, special, extra, declared.added, check_ids=raw is None)
+    if cls is not None and cls.is_plain:
+        backend.add_tokens([_symbol(text_of(token), True) for token in (*special.values(), *extra)])
+    texts = texts_of(roles)
+    if from_class or backend.post_processor is None:
+        maker = of_file if cls is None else cls.post_processor
+        after = maker(Tokens(backend, texts, config, raw is not None, folder))
+        backend.post_processor = backend.post_processor if after is None else after
+    if config.get("fix_mistral_regex") is True:
+        _mend_words(backend, model)
     if config.get("split_special_tokens"):
         backend.encode_special_tokens = True
     names = config.get("model_input_names")
-    typed = "token_type_ids" in names if isinstance(names, list) else family is None or family.typed
-    # transformers' rule: tidying is meant for WordPiece and would damage byte-level BPE.
-    tidies = bool(config.get("clean_up_tokenization_spaces")) and type(backend.model).__name__ != "BPE"
-    sides = _side(config, "padding_side"), _side(config, "truncation_side")
-    template = config.get("chat_template")
-    found = template_files(folder, template)
-    have += [] if found is None else found.files
-    return Loaded(backend, roles, folder, have, template, _max_length(config), *sides, tidies, typed)
+    found = template_files(folder, config.get("chat_template"))
+    return Loaded(
+        backend=backend,
+        roles=texts,
+        named={name: text_of(token) for name, token in declared.named.items()},
+        folder=folder,
+        files=have if found is None else [*have, *found.files],
+        chat_template=config.get("chat_template"),
+        model_max_length=_max_length(config, None if cls is None else cls.model_max_length),
+        padding_side=_side(config, "padding_side", padding.get("direction") or (cls.padding_side if cls else "right")),
+        truncation_side=_side(config, "truncation_side", truncation.get("direction", "right")),
+        tidies=_tidies(config, type(backend.model).__name__),
+        typed="token_type_ids" in names if isinstance(names, list) else raw is not None if cls is None else cls.typed,
+        prepare=cls.prepare(settings) if cls is not None and cls.prepare is not None and from_class else None,
+        word_end="</w>" if cls is CLASSES["CLIPTokenizer"] else "",
+    )
 
 
-def _max_length(config: dict[str, Any]) -> int | None:
-    value = config.get("model_max_length", config.get("max_len"))
+def _of_marian(
+    folder: CheckpointFolder, have: list[str], config: Mapping[str, Any], declared: DeclaredTokens
+) -> Loaded:
+    """The tokenizers of source.spm and target.spm."""
+    names = (SOURCE, TARGET, IDS, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+    template = template_files(folder, config.get("chat_template"))
+    files = [*(name for name in names if name in have), *([] if template is None else template.files)]
+
+    def loaded(one: Marian, target: Loaded | None) -> Loaded:
+        return Loaded(
+            backend=one.backend,
+            roles=one.roles,
+            named={name: text_of(token) for name, token in declared.named.items()},
+            folder=folder,
+            files=files,
+            chat_template=config.get("chat_template"),
+            model_max_length=_max_length(config, MAX_TOKENS),
+            padding_side=_side(config, "padding_side", "right"),
+            truncation_side=_side(config, "truncation_side", "right"),
+            tidies=bool(config.get("clean_up_tokenization_spaces")),
+            typed=False,
+            prepare=one.prepare,
+            word_end="",
+            ids=one.ids,
+            target=target,
+        )
+
+    source, target = marian(folder, config, declared)
+    return loaded(source, loaded(target, None))
+
+
+def _symbol(text: str, special: bool) -> tokenizers.AddedToken:
+    from tokenizers import AddedToken
+
+    return AddedToken(text, special=special, normalized=False)
+
+
+def _of_raw(folder: CheckpointFolder, raw: Mapping[str, Any]) -> Vocabulary:
+    """The vocabulary of a tokenizer.json, with the rules of its normalizer."""
+    normalizer, model = raw.get("normalizer"), raw.get("model")
+    steps = normalizer.get("normalizers", [normalizer]) if isinstance(normalizer, dict) else []
+    rules = [step.get("precompiled_charsmap") for step in steps if isinstance(step, dict)]
+    charsmap = next((rule for rule in rules if isinstance(rule, str)), None)
+    return Vocabulary(folder.where(FILE), model if isinstance(model, dict) else {}, charsmap)
+
+
+def _guess(raw: Mapping[str, Any]) -> TokenizerClass | None:
+    """The class of a tokenizer.json that nothing names: the one of its model, if it has all of its tokens."""
+    model = raw.get("model")
+    if not isinstance(model, dict) or not isinstance(vocab := model.get("vocab"), dict | list):
+        return None
+    guess = CLASSES[CLASS_OF_KIND.get(kind_of(model), "BertTokenizer")]
+    tokens = set(vocab) if isinstance(vocab, dict) else {str(piece[0]) for piece in vocab if isinstance(piece, list)}
+    return guess if tokens.issuperset(guess.roles.values()) else None
+
+
+def _fits(cls: TokenizerClass, settings: Settings, vocabulary: Vocabulary) -> bool:
+    """True if a tokenizer.json has a model of the class's kind; else it is another tokenizer's, and stays as it is."""
+    return bool(vocabulary.model.get("vocab")) and kind_of(vocabulary.model) == cls.kind
+
+
+def _splits(raw: Mapping[str, Any] | None) -> bool:
+    """True if a tokenizer.json splits digits, or words by a pattern of its own."""
+    pre_tokenizer = (raw or {}).get("pre_tokenizer")
+    steps = pre_tokenizer.get("pretokenizers", [pre_tokenizer]) if isinstance(pre_tokenizer, dict) else []
+    return any(isinstance(step, dict) and step.get("type") in ("Digits", "Split") for step in steps)
+
+
+def _class_parts(cls: TokenizerClass | None, settings: Settings) -> dict[str, Any]:
+    """The parts that a class makes, with the vocabulary, as a tokenizer.json has them."""
+    parts = of_sentencepiece(settings) if cls is None else cls.make(settings)
+    vocabulary = {
+        key: settings.vocabulary.model[key] for key in ("vocab", "merges") if key in settings.vocabulary.model
+    }
+    return {**parts, "model": {**parts["model"], **vocabulary}, "added_tokens": []}
+
+
+def _roles(
+    cls: TokenizerClass | None, declared: DeclaredTokens, vocabulary: Vocabulary | None, is_file: bool
+) -> dict[str, str | tokenizers.AddedToken]:
+    """The token of each role: the stated one, or else the class's, in the order in which new ones get their ids."""
+    from tokenizers import AddedToken
+
+    defaults: dict[str, str] = {} if cls is None else dict(cls.roles)
+    if cls is None and vocabulary is not None and (source := vocabulary.source) is not None:
+        defaults = {role: source.names[role] for role, index in source.ids.items() if index >= 0}
+    flags = {} if cls is None else {**cls.flags, **({} if is_file else cls.flags_of_files)}
+    found: dict[str, str | tokenizers.AddedToken] = {}
+    for role in ROLES:
+        token = declared.roles.get(role, defaults.get(role))
+        if isinstance(token, str) and role in flags:
+            token = AddedToken(token, special=True, normalized=False, **flags[role])
+        if token is not None:
+            found[role] = token
+    return found
+
+
+def _of_files(
+    folder: CheckpointFolder, have: list[str], name: str | None, declared: DeclaredTokens, config: Mapping[str, Any]
+) -> tuple[TokenizerClass | None, Vocabulary]:
+    """The class of a folder without a tokenizer.json, and its vocabulary."""
+    if name == BACKEND and "tokenizer.model" in have:
+        return None, sentencepiece(folder, "tokenizer.model")
+    file = next((file for file in have if file in CLASS_OF_FILE), None)
+    if name in CLASSES:
+        cls = CLASSES[name]
+        names = [cls.file, *(["tokenizer.model"] if cls.file.endswith(".model") else [])]
+        file = next((file for file in names if file in have), None)
+    elif name not in (None, BACKEND) or file is None:
+        cls = None
+    else:
+        cls = CLASSES[CLASS_OF_FILE[file]]
+    if cls is None or file is None:
+        raise TokenizerError(_not_found(folder, have, name, cls))
+    return cls, cls.read(VocabularyFile(folder, file, texts_of(_roles(cls, declared, None, False)), config))
+
+
+def _not_found(folder: CheckpointFolder, have: list[str], name: str | None, cls: TokenizerClass | None) -> str:
+    there = [file for file in have if not file.endswith("json") or file == "vocab.json"]
+    if cls is not None:
+        return f"{folder}: no {cls.file} of a {name}, nor a tokenizer.json: found {', '.join(have) or 'nothing'}"
+    if name not in (None, BACKEND) and there:
+        known = sorted(other for other, row in CLASSES.items() if row.file in there)  # no guess: they have other ids
+        problem = f"tokenizer_class {name} cannot be built from {', '.join(there)}: expected a tokenizer.json"
+        return f"{folder}: {problem}" + (f", or one of {', '.join(known)}" if known else "")
+    wanted = "expected tokenizer.json, vocab.txt, vocab.json + merges.txt, sentencepiece.bpe.model or spm.model"
+    if there:
+        return f"{folder}: {', '.join(there)} without a tokenizer_class, which says how it is read: {wanted}"
+    return f"{folder}: no tokenizer: {wanted}, found {', '.join(folder.names()[:20]) or 'nothing'}"
+
+
+def _mend_words(backend: tokenizers.Tokenizer, model: Mapping[str, Any]) -> None:
+    """Split words as fix_mistral_regex asks for, in the files that transformers mends."""
+    from tokenizers import pre_tokenizers
+
+    version = str(model.get("transformers_version") or "4")
+    is_old = version.partition(".")[0].isdecimal() and int(version.partition(".")[0]) < 5
+    if model and is_old and model.get("model_type") in MISTRAL and backend.get_vocab_size() > MISTRAL_SIZE:
+        old = json.loads(backend.to_str())["pre_tokenizer"]  # a file without any stays as it is
+        if old is not None:
+            made = json.dumps(mistral_words(old)).encode()
+            new = pre_tokenizers.Sequence([])
+            new.__setstate__(made)
+            backend.pre_tokenizer = new
+
+
+def _refuse_versions(folder: CheckpointFolder, config: Mapping[str, Any]) -> None:
+    """TokenizerError where tokenizer_config.json names further tokenizer.json for versions of transformers."""
+    files = config.get("fast_tokenizer_files")
+    others = [name for name in files if name != FILE and folder.has(str(name))] if isinstance(files, list) else []
+    if others:
+        where = folder.where("tokenizer_config.json")
+        raise TokenizerError(f"{where}: fast_tokenizer_files names {', '.join(map(str, others))}, and zoo reads {FILE}")
+
+
+def _tidies(config: Mapping[str, Any], kind: str) -> bool:
+    """transformers' rule: tidying is meant for WordPiece and would damage byte-level BPE, unless that is asked for."""
+    even_so = config.get("clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output")
+    return bool(config.get("clean_up_tokenization_spaces")) and (kind != "BPE" or bool(even_so))
+
+
+def _max_length(config: Mapping[str, Any], default: int | None) -> int | None:
+    value = config.get("model_max_length", config.get("max_len", default))
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
@@ -128,257 +307,10 @@ def _max_length(config: dict[str, Any]) -> int | None:
     return None if value > UNLIMITED else int(value)
 
 
-def _side(config: dict[str, Any], key: str) -> Side:
-    value = str(config.get(key, "right")).lower()
+def _side(config: Mapping[str, Any], key: str, default: str) -> Side:
+    value = str(config.get(key, default)).lower()
     if value == "left":
         return "left"
     if value == "right":
         return "right"
     raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, expected 'left' or 'right'")
-
-
-def _lines(folder: CheckpointFolder, name: str) -> list[str]:
-    path, data = folder.where(name), folder.read(name, LIMIT, TokenizerError)
-    if not data:
-        raise TokenizerError(f"{path}: empty")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise TokenizerError(f"{path}: not UTF-8 at byte {error.start}") from None
-    if max(text.count("\n"), text.count("\r")) > MAX_MERGES:
-        raise TokenizerError(f"{path}: more than {MAX_MERGES} lines")
-    # Not splitlines: U+2028 and its kind are tokens of the multilingual vocabularies, only \n, \r\n and \r end a line.
-    return [line.rstrip("\n") for line in io.StringIO(text, newline=None)]
-
-
-def _class_name(config: dict[str, Any]) -> str | None:
-    name = config.get("tokenizer_class")
-    if name is not None and not isinstance(name, str):
-        raise TokenizerError(f"tokenizer_config.json: tokenizer_class is {name!r}, expected a name")
-    return name.removesuffix("Fast") if name else None
-
-
-def _family(config: dict[str, Any], backend: tokenizers.Tokenizer) -> Family | None:
-    """The family of a tokenizer.json; None for one whose special tokens only its own files know."""
-    name = _class_name(config)
-    if name:
-        return next((family for family in (BERT, ROBERTA, XLM_ROBERTA) if name in family.classes), None)
-    kind = type(backend.model).__name__
-    family = {"WordPiece": BERT, "BPE": ROBERTA, "Unigram": XLM_ROBERTA}.get(kind)
-    complete = family and all(backend.token_to_id(token) is not None for token in family.roles.values())
-    return family if complete else None
-
-
-def _family_of_files(folder: CheckpointFolder, have: list[str], config: dict[str, Any]) -> Family:
-    choices = {"vocab.txt": BERT, "sentencepiece.bpe.model": XLM_ROBERTA, "vocab.json": ROBERTA, "spm.model": DEBERTA}
-    found = {file: family for file, family in choices.items() if file in have}
-    name = _class_name(config)
-    if name and found and name not in {"PreTrainedTokenizer", "TokenizersBackend"}:
-        matching = {file: family for file, family in found.items() if name in family.classes}
-        if not matching:
-            known = [c for family in found.values() for c in family.classes]
-            raise TokenizerError(
-                f"{folder}: tokenizer_class {name} cannot be built from {', '.join(found)}: expected a tokenizer.json, "
-                f"or one of {', '.join(known)}"  # no guess: the nearest name may have other ids
-            )
-        found = matching
-    if "vocab.json" in found and "merges.txt" not in have:
-        raise TokenizerError(f"{folder}: vocab.json without merges.txt, expected both (or a tokenizer.json)")
-    if not found:
-        there = folder.names()[:20]
-        raise TokenizerError(
-            f"{folder}: no tokenizer: expected tokenizer.json, vocab.txt, vocab.json + merges.txt, "
-            f"sentencepiece.bpe.model or spm.model, found {', '.join(there) or 'nothing'}"
-        )
-    return next(iter(found.values()))
-
-
-def _override_bert_normalizer(backend: tokenizers.Tokenizer, config: dict[str, Any]) -> None:
-    """Let tokenizer_config.json override tokenizer.json, as in transformers."""
-    from tokenizers.normalizers import BertNormalizer
-
-    old = backend.normalizer
-    if isinstance(old, BertNormalizer):
-        backend.normalizer = BertNormalizer(
-            clean_text=old.clean_text,
-            handle_chinese_chars=_flag(config, "tokenize_chinese_chars", old.handle_chinese_chars),
-            strip_accents=_flag(config, "strip_accents", old.strip_accents, optional=True),
-            lowercase=_flag(config, "do_lower_case", old.lowercase),
-        )
-
-
-def _of_siglip2(folder: CheckpointFolder, config: dict[str, Any]) -> bool:
-    """True for the texts of SigLIP 2 NaFlex: the Hub's files name Gemma's tokenizer, and transformers takes another."""
-    kind = str(config.get("tokenizer_class")).removesuffix("Fast")
-    if kind != "GemmaTokenizer":
-        return kind == "Siglip2Tokenizer"
-    return folder.has("config.json") and folder.json("config.json").get("model_type") == "siglip2"
-
-
-def _lowercase(backend: tokenizers.Tokenizer) -> None:
-    from tokenizers import normalizers
-
-    steps = [normalizers.Lowercase(), *([] if backend.normalizer is None else [backend.normalizer])]
-    backend.normalizer = normalizers.Sequence(steps)
-
-
-def _flag(config: dict[str, Any], key: str, default: Any, optional: bool = False) -> Any:
-    value = config.get(key, default)
-    if isinstance(value, bool) or (optional and value is None):
-        return value
-    raise TokenizerError(f"tokenizer_config.json: {key} is {value!r}, expected true or false")
-
-
-def _require(path: str, vocab: dict[str, int], tokens: list[str]) -> None:
-    for token in tokens:
-        if token not in vocab:
-            guess = nearest(token, (other for other in vocab if other[:1] == token[:1]))
-            raise TokenizerError(f"{path}: no {token!r} among its {len(vocab)} tokens{guess}")
-
-
-def _wordpiece(folder: CheckpointFolder, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
-
-    vocab = {token: i for i, token in enumerate(_lines(folder, "vocab.txt"))}
-    _require(folder.where("vocab.txt"), vocab, [roles[role] for role in ("unk", "cls", "sep")])
-    if config.get("never_split"):
-        log.warning("%s: never_split is ignored, as by transformers' own fast tokenizers", folder)
-    backend = Tokenizer(models.WordPiece(vocab, unk_token=roles["unk"], max_input_chars_per_word=100))
-    backend.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=_flag(config, "tokenize_chinese_chars", True),
-        strip_accents=_flag(config, "strip_accents", None, optional=True),
-        lowercase=_flag(config, "do_lower_case", True),
-    )
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    backend.decoder = decoders.WordPiece(prefix="##")
-    return backend
-
-
-def _byte_level_bpe(folder: CheckpointFolder, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-
-    path, vocab = folder.where("vocab.json"), tokenizer_json(folder, "vocab.json")
-    check_vocabulary(vocab, path)
-    if len(set(vocab.values())) != len(vocab):
-        raise TokenizerError(f"{path}: {len(vocab) - len(set(vocab.values()))} tokens share an id with another")
-    _require(path, vocab, [roles["cls"], roles["sep"]])
-    merges = _merges(folder, vocab)
-    options: Any = {"continuing_subword_prefix": "", "end_of_word_suffix": ""}
-    with guarded(folder.where("merges.txt")):
-        backend = Tokenizer(models.BPE(vocab, merges, **options))
-    prefix_space = _flag(config, "add_prefix_space", False)
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
-    backend.decoder = decoders.ByteLevel()
-    return backend
-
-
-def _merges(folder: CheckpointFolder, vocab: dict[str, int]) -> list[tuple[str, str]]:
-    merges: list[tuple[str, str]] = []
-    path = folder.where("merges.txt")
-    for number, line in enumerate(_lines(folder, "merges.txt"), 1):
-        if not line or line.startswith("#version"):
-            continue
-        parts = line.split(" ")
-        if len(parts) != 2:
-            raise TokenizerError(f"{path}, line {number}: {line[:80]!r}, expected two tokens and a space between")
-        left, right = parts
-        for token in (left, right, left + right):
-            if token not in vocab:
-                raise TokenizerError(f"{path}, line {number}: the token {token[:80]!r} is not in vocab.json")
-        merges.append((left, right))
-    return merges
-
-
-def _xlm_roberta(folder: CheckpointFolder, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
-    """Fairseq's order of ids: four specials of its own, the model's pieces after its first three, then the mask."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
-
-    name = "sentencepiece.bpe.model"
-    path, data = folder.where(name), folder.read(name, MAX_BYTES, TokenizerError)
-    pieces, charsmap = read_sentencepiece(data, path)
-    first = [piece.text for piece in pieces[:3]]
-    if first != ["<unk>", "<s>", "</s>"]:
-        raise TokenizerError(f"{path}: starts with the pieces {first}, expected <unk>, <s>, </s> (XLM-R's order)")
-    specials = [(roles[role], 0.0) for role in ("bos", "pad", "eos", "unk")]
-    vocab = [*specials, *((piece.text, piece.score) for piece in pieces[3:]), (roles["mask"], 0.0)]
-    check_pieces(vocab, path)
-    with guarded(path):
-        backend = Tokenizer(models.Unigram(vocab, unk_id=3, byte_fallback=False))
-        if charsmap:
-            check_charsmap(charsmap, path)
-            backend.normalizer = normalizers.Precompiled(charsmap)
-    scheme = "always" if _flag(config, "add_prefix_space", True) else "never"
-    words = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme=scheme)]
-    backend.pre_tokenizer = pre_tokenizers.Sequence(words)
-    backend.decoder = decoders.Metaspace(replacement="▁", prepend_scheme=scheme)
-    symbols = [AddedToken(p.text, normalized=False) for p in pieces[3:] if p.kind == USER_DEFINED]
-    backend.add_tokens(symbols)
-    return backend
-
-
-def _deberta(folder: CheckpointFolder, config: dict[str, Any], roles: dict[str, str]) -> tokenizers.Tokenizer:
-    """The model's own order of ids, special tokens among them; the mask is added after the last."""
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
-
-    name = "spm.model"
-    path, data = folder.where(name), folder.read(name, MAX_BYTES, TokenizerError)
-    pieces, charsmap = read_sentencepiece(data, path)
-    vocab = [(piece.text, piece.score) for piece in pieces]
-    check_pieces(vocab, path)
-    _require(path, {piece.text: i for i, piece in enumerate(pieces)}, [roles["cls"], roles["sep"]])
-    unknown = [i for i, piece in enumerate(pieces) if piece.kind == UNKNOWN]
-    if not unknown:
-        raise TokenizerError(f"{path}: none of its {len(pieces)} pieces is the unknown token")
-    steps: list[Any] = [normalizers.Lowercase()] if _flag(config, "do_lower_case", False) else []
-    steps.append(normalizers.Strip())
-    with guarded(path):
-        backend = Tokenizer(models.Unigram(vocab, unk_id=unknown[0], byte_fallback=False))
-        if charsmap:
-            check_charsmap(charsmap, path)
-            steps.append(normalizers.Precompiled(charsmap))
-    backend.normalizer = normalizers.Sequence([*steps, normalizers.Replace(Regex(" {2,}"), " ")])
-    words: list[Any] = [pre_tokenizers.Punctuation("isolated")] if _flag(config, "split_by_punct", False) else []
-    scheme = "always" if _flag(config, "add_prefix_space", True) else "first"
-    words.append(pre_tokenizers.Metaspace(replacement="▁", prepend_scheme=scheme))
-    backend.pre_tokenizer = pre_tokenizers.Sequence(words)
-    backend.decoder = decoders.Metaspace(replacement="▁", prepend_scheme=scheme)
-    backend.add_tokens([AddedToken(p.text, normalized=False) for p in pieces if p.kind == USER_DEFINED])
-    return backend
-
-
-_BUILDERS: dict[tuple[str, ...], Callable[[CheckpointFolder, dict[str, Any], dict[str, str]], tokenizers.Tokenizer]] = {
-    BERT.classes: _wordpiece,
-    ROBERTA.classes: _byte_level_bpe,
-    XLM_ROBERTA.classes: _xlm_roberta,
-    DEBERTA.classes: _deberta,
-}
-
-
-def _template(
-    folder: CheckpointFolder,
-    backend: tokenizers.Tokenizer,
-    family: Family,
-    roles: dict[str, str],
-    config: dict[str, Any],
-) -> None:
-    from tokenizers import processors
-
-    cls, sep = roles["cls"], roles["sep"]
-    ids = {token: backend.token_to_id(token) for token in (cls, sep)}
-    known = [(token, index) for token, index in ids.items() if index is not None]
-    if len(known) != len(ids):
-        raise TokenizerError(f"{folder}: {cls!r} or {sep!r} is not in the vocabulary")
-    if family is ROBERTA:
-        backend.post_processor = processors.RobertaProcessing(
-            known[-1],
-            known[0],
-            trim_offsets=_flag(config, "trim_offsets", True),
-            add_prefix_space=_flag(config, "add_prefix_space", False),
-        )
-        return
-    single, pair = [cls, "$A", sep], [cls, "$A", sep, sep, "$B", sep]
-    if family in _TYPED:
-        pair = [f"{cls}:0", "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"]
-    with guarded(f"{folder}: special tokens {cls!r} and {sep!r}"):
-        backend.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=known)

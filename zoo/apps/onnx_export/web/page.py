@@ -102,6 +102,8 @@ def _texts(task: TextTask) -> dict[str, Any]:
 
 def describe_tokenizer(tokenizer: Tokenizer, max_tokens: int) -> dict[str, Any]:
     """The part of page.json about a tokenizer."""
+    if not tokenizer.fits_tokenizer_json:
+        raise UnsupportedError(f"--web has no page for the tokenizer of {tokenizer.folder}: export without --web")
     row = tokenizer.encode_batch(["a"], truncation=False).rows[0]
     own = [i for i, sequence in enumerate(row.sequence_ids) if sequence == 0]
     return {
