@@ -12,17 +12,20 @@ from . import ops
 from .errors import InputError
 from .typing import Array
 
-# Of a layer whose tokens attend within a window, a cache keeps the window, SPARE tokens before it, so that as many can
-# be taken back, and has room for AHEAD new ones, as many as pass through a model at once; then older ones are dropped.
-SPARE, AHEAD, AHEAD_GPU = 64, 512, 4096
-EVERY = slice(None)
+# Tokens of a prompt that pass through the layers at a time: that bounds memory, and fills a matrix product; a GPU needs
+# larger ones, and has the memory.
+CHUNK, CHUNK_GPU = 512, 4096
+# Of a layer whose tokens attend within a window, a cache keeps the window, and as many tokens before it, which can be
+# taken back; with room for a chunk of new ones.  Then older ones are dropped.
+SPARE_TOKENS = 64
+ALL_ROWS = slice(None)
 
 
-def slots_of(layers: int, capacity: int, windows: Sequence[int | None] = (), ahead: int = AHEAD) -> list[int]:
+def layer_capacities(layers: int, capacity: int, windows: Sequence[int | None] = (), chunk: int = CHUNK) -> list[int]:
     """The tokens of a row that each layer has memory for; arguments as for a `KVCache`."""
-    kept = max((window for window in windows if window is not None), default=0) + SPARE
+    kept = max((window for window in windows if window is not None), default=0) + SPARE_TOKENS
     slides = [i < len(windows) and windows[i] is not None for i in range(layers)]
-    return [min(capacity, kept + ahead) if one else capacity for one in slides]
+    return [min(capacity, kept + chunk) if one else capacity for one in slides]
 
 
 class KVCache:
@@ -30,12 +33,12 @@ class KVCache:
 
     `counts` (B,) is the number of tokens in each row, in NumPy; `start` is the same on the keys' device, and `length`
     the largest of them.  `cross` has for each layer the keys, values and mask of an encoder's states, C of each: B is a
-    multiple of C, and the B / C rows that share states are next to each other.  `dropped` (B,) is the number of a row's
-    first tokens that layers with a window no longer have.
+    multiple of C, and the B / C rows that share states are next to each other.  `dropped_counts` (B,) is the number of
+    a row's first tokens that layers with a window no longer have, `window_counts` that of the others.
     Shapes: B batch, S capacity, T new tokens, H heads, G key heads, K head size.
 
     windows: of each layer, the tokens before its own that a token attends to, None for all; a layer without an item has
-    no window.  ahead: new tokens that there is room for before any are dropped.
+    no window.  chunk: new tokens that there is room for before any are dropped.
     whole: attention is given the whole cache at every step, since `start` hides the rest; otherwise the filled part.
     """
 
@@ -48,20 +51,21 @@ class KVCache:
         size: int,
         like: Array,
         windows: Sequence[int | None] = (),
-        ahead: int = AHEAD,
+        chunk: int = CHUNK,
     ):
         if capacity < 1 or batch < 1:
             raise InputError(f"a cache for {batch} rows of {capacity} tokens: expected at least 1 of each")
         self.capacity = capacity
-        self.counts, self.dropped = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
+        self.counts, self.dropped_counts = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
         self._start = ops.as_ids(self.counts, like, "start", capacity, ndim=1)
         self._counted: np.ndarray | None = self.counts  # the counts that `_start` has
-        self._held = ops.zeros((batch,), self._start)  # counts less dropped
-        self._held_of: tuple[np.ndarray, np.ndarray] | None = self.counts, self.dropped  # those that `_held` has
-        self.windowed = [i for i, window in enumerate(windows) if window is not None]
+        self._window_start = ops.zeros((batch,), self._start)
+        # The counts, and the dropped ones, that `_window_start` is the difference of.
+        self._window_counted: tuple[np.ndarray, np.ndarray] | None = self.counts, self.dropped_counts
+        self.window_layers = [i for i, window in enumerate(windows) if window is not None]
         self.window = max((w for w in windows if w is not None), default=0)
-        self.kept = self.window + SPARE  # tokens that are never dropped
-        slots = slots_of(layers, capacity, windows, ahead)
+        self.window_tokens = self.window + SPARE_TOKENS  # tokens that are never dropped
+        slots = layer_capacities(layers, capacity, windows, chunk)
         try:
             self.keys = [ops.zeros((batch, n, heads, size), like) for n in slots]
             self.values = [ops.zeros((batch, n, heads, size), like) for n in slots]
@@ -83,7 +87,11 @@ class KVCache:
         """An empty cache in the memory of the first rows of this one, into whose other rows `select` repeats rows."""
         new = copy.copy(self)
         new.counts, new._start, new._counted = np.zeros(rows, np.int64), self._start[:rows], None
-        new.dropped, new._held, new._held_of = np.zeros(rows, np.int64), self._held[:rows], None
+        new.dropped_counts, new._window_start, new._window_counted = (
+            np.zeros(rows, np.int64),
+            self._window_start[:rows],
+            None,
+        )
         new.keys, new.values, new.cross = [x[:rows] for x in self.keys], [x[:rows] for x in self.values], {}
         new._memory, new.larger = {}, self
         return new
@@ -101,21 +109,27 @@ class KVCache:
         return self._start
 
     @property
-    def held(self) -> Array:
-        """`start` less `dropped` (B,): the number of tokens of each row that layers with a window have."""
-        if self._held_of is None or self._held_of[0] is not self.counts or self._held_of[1] is not self.dropped:
-            ops.assign_(self._held, self.counts - self.dropped)
-            self._held_of = self.counts, self.dropped
-        return self._held
+    def window_start(self) -> Array:
+        """`window_counts` (B,) on the keys' device: like `start`, the same memory at every step."""
+        known = self._window_counted
+        if known is None or known[0] is not self.counts or known[1] is not self.dropped_counts:
+            ops.assign_(self._window_start, self.window_counts)
+            self._window_counted = self.counts, self.dropped_counts
+        return self._window_start
 
     @property
-    def slots(self) -> int:
+    def window_counts(self) -> np.ndarray:
+        """The number of tokens of each row (B,) that layers with a window have."""
+        return self.counts - self.dropped_counts
+
+    @property
+    def window_capacity(self) -> int:
         """The tokens that a row of a layer with a window has memory for; `capacity` if there is no such layer."""
-        return self.keys[self.windowed[0]].shape[1] if self.windowed else self.capacity
+        return self.keys[self.window_layers[0]].shape[1] if self.window_layers else self.capacity
 
     def tokens_in(self, layer: int) -> int:
         """The tokens of the longest row that a layer has."""
-        return int((self.counts - self.dropped).max()) if layer in self.windowed else self.length
+        return int(self.window_counts.max()) if layer in self.window_layers else self.length
 
     def check(self, batch: int) -> None:
         """Raise InputError if `batch` is not the number of rows."""
@@ -145,17 +159,17 @@ class KVCache:
                 raise InputError(
                     f"rows of {counts.tolist()} tokens, of which the cache no longer has the window: compute them anew"
                 )
-            self.dropped = np.where(counts, self.dropped, 0)
+            self.dropped_counts = np.where(counts, self.dropped_counts, 0)
         if isinstance(count, np.ndarray):
             self.counts = counts
             return
         # Added in place: a copy would wait for the GPU.  `_counted` is None meanwhile, in case of an interrupt.
-        start, held, self._counted, self._held_of = self.start, self.held, None, None
+        start, held, self._counted, self._window_counted = self.start, self.window_start, None, None
         start += count
-        if self.windowed:
+        if self.window_layers:
             held += count
         self._counted = self.counts = counts
-        self._held_of = counts, self.dropped
+        self._window_counted = counts, self.dropped_counts
 
     def take(self, layers: Iterable[tuple[Array, Array]], count: int) -> None:
         """Begin an empty cache of one row with `count` tokens: each layer's keys and values of all of them, or of the
@@ -165,8 +179,8 @@ class KVCache:
             for to, of in zip((self.keys[i], self.values[i]), pair, strict=True):
                 n = min(len(of), to.shape[1])
                 to[0, :n] = of[len(of) - n :]
-                if i in self.windowed:
-                    self.dropped = np.array([count - n])
+                if i in self.window_layers:
+                    self.dropped_counts = np.array([count - n])
         self.advance(count)
 
     def rewind(self, counts: np.ndarray | int) -> None:
@@ -176,32 +190,32 @@ class KVCache:
 
     def _lacks(self, counts: np.ndarray) -> np.ndarray:
         """True (B,) where rows of these lengths, but for empty ones, lack tokens of their window."""
-        return (counts > 0) & (self.dropped > 0) & (counts - self.dropped < self.window)
+        return (counts > 0) & (self.dropped_counts > 0) & (counts - self.dropped_counts < self.window)
 
-    def lacks_room(self, T: int, rows: slice = EVERY) -> bool:
+    def lacks_room(self, T: int, rows: slice = ALL_ROWS) -> bool:
         """True if layers with a window have no room for T more tokens of some rows."""
-        return bool(self.windowed) and int((self.counts - self.dropped)[rows].max()) + T > self.slots
+        return bool(self.window_layers) and int(self.window_counts[rows].max()) + T > self.window_capacity
 
-    def make_room(self, T: int, rows: slice = EVERY) -> None:
+    def make_room(self, T: int, rows: slice = ALL_ROWS) -> None:
         """Let layers with a window have room for T more tokens of some rows: drop what no later token attends to, or
         grow.
         """
         if not self.lacks_room(T, rows):
             return
-        held, slots = self.counts - self.dropped, self.slots
+        held, slots = self.window_counts, self.window_capacity
         left = held.copy()
-        left[rows] = np.minimum(held[rows], self.kept)
+        left[rows] = np.minimum(held[rows], self.window_tokens)
         most, needed = int(left.max()), min(self.capacity, int(left[rows].max()) + T)
         places = np.minimum((held - left)[:, None] + np.arange(most), slots - 1)
         at: Any = ops.as_ids(places, self._start, "index", slots)
         of: Any = ops.as_ids(np.arange(len(held))[:, None], self._start, "index", len(held))
         for arrays in (self.keys, self.values):
-            for i in self.windowed:
+            for i in self.window_layers:
                 kept = arrays[i][of, at]
                 if needed > slots:
                     arrays[i] = _zeros_as(arrays[i], (len(held), needed, *kept.shape[2:]))
                 arrays[i][:, :most] = kept
-        self.dropped = self.counts - left
+        self.dropped_counts = self.counts - left
 
     def checked(self, lengths: Array, T: int) -> np.ndarray:
         """The lengths (B,), if they are from 1 to T; InputError otherwise."""
@@ -215,28 +229,28 @@ class KVCache:
         index, batch = np.asarray(index, np.int64), len(self.counts)
         if self.cross:
             self._select_cross(index, batch)
-        counts, dropped, rows = self.counts[index], self.dropped[index], len(index)
+        counts, dropped, rows = self.counts[index], self.dropped_counts[index], len(index)
         lengths = [self.tokens_in(i) for i in range(len(self.keys))]
         if batch < rows:
             every, larger = ops.as_ids(index, self._start, "index", batch, ndim=1), self.larger
             if larger is not None and len(larger.counts) >= rows and all(map(_begins, larger.keys, self.keys)):
-                self._start, self._held = larger._start[:rows], larger._held[:rows]
+                self._start, self._window_start = larger._start[:rows], larger._window_start[:rows]
                 for mine, memory in ((self.keys, larger.keys), (self.values, larger.values)):
                     mine[:] = [_repeated(*each, every) for each in zip(mine, lengths, memory, strict=True)]
             else:
-                self._start, self._held = ops.zeros((rows,), self._start), ops.zeros((rows,), self._start)
+                self._start, self._window_start = ops.zeros((rows,), self._start), ops.zeros((rows,), self._start)
                 for mine in (self.keys, self.values):
                     mine[:] = [_repeated(x, n, None, every) for x, n in zip(mine, lengths, strict=True)]
-            self.counts, self.dropped, self._held_of = counts, dropped, None
+            self.counts, self.dropped_counts, self._window_counted = counts, dropped, None
             return
-        self._start, self._held = self._start[:rows], self._held[:rows]
+        self._start, self._window_start = self._start[:rows], self._window_start[:rows]
         moved = np.flatnonzero(index != np.arange(rows))
         if len(moved):
             to, of = (ops.as_ids(i, self._start, "index", batch, ndim=1) for i in (moved, index[moved]))
             for x, n in zip((*self.keys, *self.values), 2 * lengths, strict=True):
                 x[:, :n][to] = x[:, :n][of]
         self.keys, self.values = [x[:rows] for x in self.keys], [x[:rows] for x in self.values]
-        self.counts, self.dropped, self._held_of = counts, dropped, None
+        self.counts, self.dropped_counts, self._window_counted = counts, dropped, None
 
     def admit(self, other: KVCache, rows: int) -> None:
         """Append the rows of another cache of the same model, and take the larger of both capacities.
@@ -256,8 +270,9 @@ class KVCache:
                 memory[batch:total, : other.tokens_in(i)] = new[:, : other.tokens_in(i)]
                 mine[i] = memory[:total]
         self.capacity = max(self.capacity, other.capacity)
-        self.counts, self.dropped = np.append(self.counts, other.counts), np.append(self.dropped, other.dropped)
-        self._start, self._held = ops.zeros((total,), self._start), ops.zeros((total,), self._start)
+        self.counts = np.append(self.counts, other.counts)
+        self.dropped_counts = np.append(self.dropped_counts, other.dropped_counts)
+        self._start, self._window_start = ops.zeros((total,), self._start), ops.zeros((total,), self._start)
 
     def _select_cross(self, index: np.ndarray, batch: int) -> None:
         """Neighbouring rows still share their encoder's keys and values, if each of these serves equally many rows."""
@@ -310,24 +325,25 @@ class LayerCache:
         q = ops.rope_write_(q, k, v, *cos_sin, *places, interleaved=interleaved)
         return (q, *self._seen(k.shape[1], masked))
 
-    def since_dropped(self, visible: dict[str, Any]) -> dict[str, Any]:
+    def attention_arguments(self, visible: dict[str, Any]) -> dict[str, Any]:
         """Arguments of `ops.attention`, with `start` (B,) and a mask (B, length + T) of the keys that the layer has."""
         cache, mask = self._cache, visible["mask"]
-        if self._layer not in cache.windowed:
+        if self._layer not in cache.window_layers:
             return visible
-        if mask is not None and cache.dropped.any():
+        if mask is not None and cache.dropped_counts.any():
             rows, width = np.arange(len(cache.counts)), mask.shape[1]
-            at = cache.dropped[:, None] + np.arange(width - cache.length + cache.tokens_in(self._layer))
-            of: Any = [ops.as_ids(x, cache.held, "index", width) for x in (rows[:, None], np.minimum(at, width - 1))]
+            at = cache.dropped_counts[:, None] + np.arange(width - cache.length + cache.tokens_in(self._layer))
+            at = np.minimum(at, width - 1)
+            of: Any = [ops.as_ids(x, cache.window_start, "index", width) for x in (rows[:, None], at)]
             mask = mask[of[0], of[1]]
-        return {**visible, "start": cache.held, "mask": mask}
+        return {**visible, "start": cache.window_start, "mask": mask}
 
     def _room(self, batch: int, T: int) -> Array:
         """Where each of the rows (B,) has its next T tokens; InputError if they do not fit."""
         cache = self._cache
         cache.check_room(batch, T)
         cache.make_room(T)
-        return cache.held if self._layer in cache.windowed else cache.start
+        return cache.window_start if self._layer in cache.window_layers else cache.start
 
     @property
     def cross(self) -> tuple[Array, Array, Array | None] | None:

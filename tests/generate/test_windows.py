@@ -38,8 +38,8 @@ LENGTHS = (47, 23, 6)
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch):
     """Windows are full after few tokens, prompts pass in chunks that are not the window's length."""
-    monkeypatch.setattr(zoo.cache, "SPARE", 3)
-    monkeypatch.setattr(zoo.inputs.texts, "AHEAD", 8)
+    monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", 3)
+    monkeypatch.setattr(zoo.inputs.texts, "CHUNK", 8)
     monkeypatch.setattr(zoo.inputs.causal, "CHUNK", 8)
     monkeypatch.setattr(zoo.generate.continuous, "CHUNK", 8)
 
@@ -140,7 +140,7 @@ def test_guessed_tokens(options, engine, pair):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rows_that_come_and_go(engine, pair, monkeypatch):
     """Continuous batching, with blocks of earlier prompts that windows have dropped since."""
-    monkeypatch.setattr(zoo.cache, "SPARE", BLOCK)
+    monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", BLOCK)
     _, model = pair("Gemma3", engine)
     batch, config = ContinuousBatch(model, max_rows=2), GenerationConfig(max_new_tokens=40, eos_token_id=(3,))
     long = np.random.default_rng(5).integers(4, VOCAB, 5 * BLOCK + 3)
@@ -214,7 +214,7 @@ def test_a_mask_and_rows_of_unlike_lengths(pair):
     whole, cache, found = model(ids, mask), model.new_cache(2, 60), []
     for a, b in ((0, 13), (13, 14), (14, 40), (40, 41), (41, 60)):
         found.append(model(ids[:, a:b], mask[:, :b], cache=cache))
-    assert cache.dropped.min() > 20
+    assert cache.dropped_counts.min() > 20
     np.testing.assert_allclose(np.concatenate(found, 1)[mask], whole[mask], rtol=1e-3, atol=1e-4)
 
 
@@ -225,7 +225,7 @@ def test_what_is_taken_back(engine, pair):
     cache = decoder.new_cache(2, 100)
     wanted = [np.asarray(decoder.next_logits(ids[:, :n], None, decoder.new_cache(2, 60))) for n in (48, 50)]
     decoder.next_logits(ids, None, cache)
-    assert (cache.dropped > 0).all()
+    assert (cache.dropped_counts > 0).all()
     cache.advance(-2)
     assert cache.counts.tolist() == [48, 48]
     np.testing.assert_allclose(
@@ -264,10 +264,10 @@ def test_stored_in_fewer_bits(options, part, pair, tmp_path, monkeypatch):
         return cache, np.stack([ops.to_numpy(one).astype(np.float32) for one in found])
 
     cache, found = steps()
-    assert cache.dropped.min() > 20
-    monkeypatch.setattr(zoo.cache, "SPARE", 60)
+    assert cache.dropped_counts.min() > 20
+    monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", 60)
     every, wanted = steps()
-    assert every.dropped.max() == 0
+    assert every.dropped_counts.max() == 0
     assert np.linalg.norm(found - wanted) < part * np.linalg.norm(wanted)
 
 

@@ -173,7 +173,7 @@ class ContinuousBatch:
                 continue
             done += len(ids)
             is_complete = cache.length == len(request.prompt)
-            if is_complete or cache.windowed:
+            if is_complete or cache.window_layers:
                 self.prefixes.keep(request.prompt[: cache.length], cache)
             if not is_complete:
                 self._filling = request, cache

@@ -43,8 +43,8 @@ class Prefixes:
         self._use(found)
         count = len(found) * BLOCK
         at: Any = ops.as_ids([self._known[key] for key in found], cache.start, "blocks", len(self._known), ndim=1)
-        last = at[max(0, count - cache.kept) // BLOCK :]  # the blocks that layers with a window attend to
-        of = [last if i in cache.windowed else at for i in range(len(cache.keys))]
+        last = at[max(0, count - cache.window_tokens) // BLOCK :]  # the blocks that layers with a window attend to
+        of = [last if i in cache.window_layers else at for i in range(len(cache.keys))]
         tokens = [x[own].reshape(-1, *x.shape[2:]) for own, x in zip([*of, *of], self._memory, strict=True)]
         cache.take(zip(tokens[: len(of)], tokens[len(of) :], strict=True), count)
         return count
@@ -64,7 +64,7 @@ class Prefixes:
         blocks = _blocks(ids)[:room]
         path = self._path(blocks)
         self._use(path)
-        before, dropped = len(path), int(cache.dropped[row]) if cache.windowed else 0
+        before, dropped = len(path), int(cache.dropped_counts[row]) if cache.window_layers else 0
         if dropped > before * BLOCK:
             return
         for block in blocks[before:]:
@@ -75,7 +75,7 @@ class Prefixes:
         if new := [self._known[key] for key in path[before:]]:
             at: Any = ops.as_ids(new, cache.start, "blocks", room, ndim=1)
             for i, (x, memory) in enumerate(zip(arrays, self._memory, strict=True)):
-                own = dropped if i % len(cache.keys) in cache.windowed else 0
+                own = dropped if i % len(cache.keys) in cache.window_layers else 0
                 some = x[row, before * BLOCK - own : len(path) * BLOCK - own]
                 memory[at] = some.reshape(len(new), BLOCK, *x.shape[2:])
 

@@ -96,7 +96,7 @@ class PromptCache:
         like: Any = empty.keys[0]
         dtype, (count, *_) = _dtype(like), file.shape("tokens") or (0,)
         held = [count] * layers
-        for i in empty.windowed:  # of which the file may have the last tokens alone
+        for i in empty.window_layers:  # of which the file may have the last tokens alone
             n = (file.shape(f"keys.{i}") or (0,))[0] if f"keys.{i}" in file else 0
             held[i] = min(max(n, empty.window), count)
         wanted = {"tokens": ("I64", (count,))}

@@ -10,13 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import ops
-from ..cache import AHEAD, AHEAD_GPU, KVCache
+from ..cache import CHUNK, CHUNK_GPU, KVCache
 from ..typing import Array, GraphMethod
 from . import TextInputs, TextModel
-
-# Tokens of a prompt that pass through the layers at a time: that bounds memory, and fills a matrix product; a GPU needs
-# larger ones, and has the memory.
-CHUNK, CHUNK_GPU = AHEAD, AHEAD_GPU
 
 
 class CausalLM(TextModel):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from .. import ops
-from ..cache import AHEAD, AHEAD_GPU, KVCache, LayerCache
+from ..cache import CHUNK, CHUNK_GPU, KVCache, LayerCache
 from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array, RecordField
@@ -207,8 +207,8 @@ class TextModel(Pretrained):
         layers, heads, size = self.cache_shape
         capacity = self.max_positions if capacity is None else capacity
         windows = self.windows if self.runner.drops_tokens else ()
-        ahead = AHEAD_GPU if ops.is_cuda(self.like) else AHEAD
-        return KVCache(layers, batch, capacity, heads, size, self.like, windows, ahead)
+        chunk = CHUNK_GPU if ops.is_cuda(self.like) else CHUNK
+        return KVCache(layers, batch, capacity, heads, size, self.like, windows, chunk)
 
     def tokens(
         self,

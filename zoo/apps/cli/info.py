@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...cache import slots_of
+from ...cache import layer_capacities
 from ...errors import ResourceError, ZooError
 from ...hub import find_headers
 from ...weights import QUANT_CHOICES, memory
@@ -212,7 +212,7 @@ def _memory(
         layers, heads, size = model.cache_shape
         of_a_layer = 2 * heads * size * 4
         out["cache_per_token"] = layers * of_a_layer
-        out["cache"] = batch * of_a_layer * sum(slots_of(layers, tokens, model.windows))
+        out["cache"] = batch * of_a_layer * sum(layer_capacities(layers, tokens, model.windows))
         extra += out["cache"]
     out |= {"batch": batch, "length": tokens, "peak": {name: n + extra for name, n in out["weights"].items()}}
     return out

@@ -110,7 +110,7 @@ class OnnxDecoder:
         feed |= {} if every else {"last": np.maximum(own - 1, 0)}
         logits, *new = self._graph(bool(cache.cross), every=every).session(feed)
         for i, pair in enumerate(zip(new[::2], new[1::2], strict=True)):
-            start = cache.counts - (cache.dropped if i in cache.windowed else 0)
+            start = cache.window_counts if i in cache.window_layers else cache.counts
             for kept, x in zip((cache.keys[i], cache.values[i]), pair, strict=True):
                 for b, (at, n) in enumerate(zip(start, own, strict=True)):
                     kept[b, at : at + n] = x[b, :, :n].transpose(1, 0, 2)
@@ -130,8 +130,8 @@ class OnnxDecoder:
     def _cached(self, cache: KVCache, rows: slice) -> dict[str, np.ndarray]:
         """The graph's inputs of a cache: keys and values of some rows, and of their encoder's states."""
         feed = {"past_lengths": cache.counts[rows]}
-        if cache.windowed:
-            feed["held_lengths"] = (cache.counts - cache.dropped)[rows]
+        if cache.window_layers:
+            feed["window_lengths"] = cache.window_counts[rows]
         for i, pair in enumerate(zip(cache.keys, cache.values, strict=True)):
             feed |= _named(f"{PAST}.{i}", *(x[rows] for x in pair))
         for i, (k, v, mask) in cache.cross.items():
@@ -161,7 +161,7 @@ def room(cache: KVCache, tokens: int, least: int = ROOM) -> None:
     """Lay a cache's keys and values out as a graph reads them; layers that keep all tokens get room for `tokens`."""
     for arrays in (cache.keys, cache.values):
         for i, x in enumerate(map(np.asarray, arrays)):
-            (B, S, G, K), drops, n = x.shape, i in cache.windowed, cache.tokens_in(i)
+            (B, S, G, K), drops, n = x.shape, i in cache.window_layers, cache.tokens_in(i)
             if (tokens > S and not drops) or not _turned(x).flags.c_contiguous:
                 wanted = S if drops else min(cache.capacity, max(tokens + least, 2 * n))
                 y = np.zeros((B, G, wanted, K), x.dtype).transpose(0, 2, 1, 3)

@@ -35,7 +35,10 @@ class _Layer:
 
     def __init__(self, keys: Symbol, values: Symbol, cross: Any, in_place: bool, held: Symbol | None):
         self.keys, self.values, self.cross = keys, values, cross  # (B, G, S or W, K) twice, and the encoder's
-        self.in_place, self.held = in_place, held  # held (B,): the tokens that a layer with a window has
+        self.in_place, self.window_start = (
+            in_place,
+            held,
+        )  # window_start (B,): the tokens that a layer with a window has
         self.pair: tuple[CachedKeys, CachedValues]
 
     def extend(self, k: Any, v: Any, masked: bool = False) -> tuple[Symbol, Symbol]:
@@ -48,8 +51,8 @@ class _Layer:
         q, k = (ops.rope(x, *cos_sin, interleaved=interleaved) for x in (q, k))
         return (q, *self.extend(k, v))
 
-    def since_dropped(self, visible: dict[str, Any]) -> dict[str, Any]:
-        return visible if self.held is None else {**visible, "start": self.held}
+    def attention_arguments(self, visible: dict[str, Any]) -> dict[str, Any]:
+        return visible if self.window_start is None else {**visible, "start": self.window_start}
 
 
 def trace_step(
@@ -73,7 +76,7 @@ def trace_step(
 
     every: the logits are (B, T, V), after each of the new tokens, and there is no `last`.
 
-    drops: the cache of a layer with a window is (B, G, W, K), without a row's first tokens, and held_lengths (B,) are
+    drops: the cache of a layer with a window is (B, G, W, K), without a row's first tokens, and window_lengths (B,) are
     the numbers of those that it has.
     """
     step = _Step(model, standard, precision)
@@ -140,7 +143,7 @@ class _Step:
         (layers, heads, size), windows = self.model.cache_shape, self.model.windows if drops else ()
         mask, held, found = None, None, []
         if any(window is not None for window in windows):
-            held = self.input("held_lengths", ("B",), INT)
+            held = self.input("window_lengths", ("B",), INT)
         if cross:
             mask = self.input("encoder_attention_mask", ("C", "M"), INT).to(BOOL)
         for i in range(layers):

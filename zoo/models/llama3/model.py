@@ -95,7 +95,7 @@ class Attention(Module):
             q, k = (ops.rope(x, *c.cos_sin, **turn) for x in (q, k))
         elif cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
-        visible = c.visible if cache is None else cache.since_dropped(c.visible)
+        visible = c.visible if cache is None else cache.attention_arguments(c.visible)
         a = ops.attention(q, k, v, **visible, window=self.window, dropout=self.dropout.rate)
         return self.out(a.reshape(*x.shape[:2], -1))
 
