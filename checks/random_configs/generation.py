@@ -17,7 +17,7 @@ from zoo.inputs.encoder_decoder import EncoderDecoder
 
 from .comparing import DIFFERS, EQUAL, Verdict, described, guarded, read
 from .folder import NoPairError, Theirs
-from .inputs import Arguments, arguments
+from .inputs import LONGEST, Arguments, arguments
 from .plan import Plan
 
 NEW = 8  # tokens
@@ -76,6 +76,8 @@ def compare_generated(plan: Plan, folder: Path) -> Verdict:
         (folder / "generation_config.json").unlink(missing_ok=True)  # config.json has what there is
     theirs = Theirs(folder, plan.read_as)
     options = options_of(words, _vocabulary(theirs))
+    if "max_length" in options:  # zoo ends where a model has no more positions, transformers may go on
+        options["max_length"] = min(options["max_length"], _positions(theirs))
     if place == "file":
         _add(folder / "generation_config.json", options)
         theirs = Theirs(folder, plan.read_as)
@@ -102,6 +104,10 @@ def _context(model: Any, given: Arguments) -> dict[str, Any]:
 
 def _vocabulary(theirs: Theirs) -> int:
     return theirs.model.config.get_text_config(decoder=True).vocab_size
+
+
+def _positions(theirs: Theirs) -> int:
+    return getattr(theirs.model.config.get_text_config(decoder=True), "max_position_embeddings", None) or LONGEST
 
 
 def _add(path: Path, options: Mapping[str, Any]) -> None:
