@@ -9,6 +9,7 @@ import pytest
 from tests.small_pdf import pdf, stream, text
 from zoo.apps.documents import open_document
 from zoo.apps.documents.pdf_job.letters import Character, without_doubles
+from zoo.apps.documents.text_layer import MAX_BITS, NO_UNICODE, OTHER_LETTERS, mean_bits
 
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
 
@@ -96,3 +97,73 @@ def test_words_of_a_hidden_layer_have_no_direction() -> None:
     assert words is not None
     assert [(word.text, word.angle) for word in words] == [("over", None), ("a", None), ("scan", None)]
     assert open_document(pdf([hidden.replace("3 Tr", "0 Tr")])).page(1).words[0].angle == 0  # type: ignore[index]
+
+
+def font_with(letters: dict[str, str]) -> tuple[str, bytes]:
+    """A font F2 whose map to Unicode has other letters, and the object with the map."""
+    pairs = "".join(f"<{ord(a):02x}> <{ord(b):04x}>\n" for a, b in letters.items())
+    codes = "begincmap 1 begincodespacerange <00> <ff> endcodespacerange"
+    cmap = f"{codes} {len(letters)} beginbfchar\n{pairs}endbfchar endcmap"
+    return "/F2 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 100 0 R >>", stream(cmap)
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+SHIFTED = {a: LETTERS[(i + 1) % 26] for i, a in enumerate(LETTERS)}  # there -> uifsf
+SENTENCES = ["the harvest of apples and pears", "was better than that of plums", "for the third year in a row"]
+
+
+def test_a_font_that_stands_for_other_letters_is_doubted() -> None:
+    fonts, cmap = font_with(SHIFTED)
+    wrong = "".join(text(20, 180 - 15 * i, one) for i, one in enumerate(SENTENCES)).replace("/F1", "/F2")
+    right = "".join(text(20, 100 - 15 * i, one) for i, one in enumerate(SENTENCES))
+    words = open_document(pdf([wrong + right], fonts=fonts, objects=[cmap])).page(1).words or []
+    assert [word.text for word in words][:2] == ["uif", "ibswftu"]
+    count = sum(len(one.split()) for one in SENTENCES)
+    assert [word.doubt for word in words] == [OTHER_LETTERS] * count + [None] * count
+
+
+@pytest.mark.parametrize("code", ["\ue042", "\ufffd", "\x03"])
+def test_letters_without_unicode_are_doubted(code: str) -> None:
+    fonts, cmap = font_with({"b": code})
+    content = text(20, 150, "about 12.5").replace("/F1", "/F2") + text(20, 100, "clear words")
+    words = open_document(pdf([content], fonts=fonts, objects=[cmap])).page(1).words or []
+    assert [word.doubt for word in words] == [NO_UNICODE, None, None, None]
+    assert words[0].text in (f"a{code}out", "a\ufffdout")
+
+
+def test_a_layer_of_private_codes_is_none() -> None:
+    fonts, cmap = font_with({one: chr(0xE000 + i) for i, one in enumerate(LETTERS)})
+    content = "".join(text(20, 180 - 15 * i, one) for i, one in enumerate(SENTENCES)).replace("/F1", "/F2")
+    with pytest.warns(UserWarning, match="no Unicode for its letters"):
+        assert open_document(pdf([content], fonts=fonts, objects=[cmap])).page(1).words is None
+
+
+# The first article of the Universal Declaration of Human Rights, or the beginning of it.
+LANGUAGES = {
+    "English": "All human beings are born free and equal in dignity and rights. They are endowed with reason",
+    "Polish": "Wszyscy ludzie rodzą się wolni i równi pod względem swej godności i swych praw. Są oni obdarzeni",
+    "Czech": "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv. Jsou nadáni rozumem a svědomím",
+    "Hungarian": "Minden emberi lény szabadon születik és egyenlő méltósága és joga van. Az emberek, ésszel és",
+    "Finnish": "Kaikki ihmiset syntyvät vapaina ja tasavertaisina arvoltaan ja oikeuksiltaan. Heille on annettu järki",
+    "Turkish": "Bütün insanlar hür, haysiyet ve haklar bakımından eşit doğarlar. Akıl ve vicdana sahiptirler",
+    "Vietnamese": "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền. Mọi con người đều được",
+    "Indonesian": "Semua orang dilahirkan merdeka dan mempunyai martabat dan hak-hak yang sama. Mereka dikaruniai akal",
+    "Russian": "Все люди рождаются свободными и равными в своем достоинстве и правах. Они наделены разумом и совестью",
+    "Chinese": "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。",
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_language_is_doubted(language: str) -> None:
+    """Also of those that the table of pairs was not counted in, and of other scripts, which are not judged."""
+    words = LANGUAGES[language].split()
+    assert mean_bits(words) <= MAX_BITS
+    if language not in ("Russian", "Chinese", "Vietnamese"):
+        for shift in (1, 3, 13):
+            moved = ["".join(LETTERS[(LETTERS.index(c) + shift) % 26] if c in LETTERS else c for c in w) for w in words]
+            assert mean_bits(moved) > MAX_BITS
+
+
+def test_few_letters_are_not_judged() -> None:
+    assert mean_bits(["SKU", "PO", "QTY", "12.5", "kWh"]) == 0
+    assert mean_bits([]) == 0

@@ -21,6 +21,7 @@ from ...images.lines import LEVELS, is_blank
 from ...optional import optional
 from ...warning import warn
 from .rules import Rules, page_rules
+from .text_layer import add_word_doubts
 from .word import Word
 
 DRAWN = 36_000_000  # pixels of a page at most: A0 at 144 dpi, A4 at 600 have fewer, and no model looks at as many
@@ -98,6 +99,7 @@ class PdfFile:
             listed = found.get("words")
             words = None if listed is None else [Word(text, box, 1.0, angle) for text, box, angle, *_ in listed]
             colours = [None if colour is None else np.array(colour).reshape(3) for *_, colour, _ in listed or ()]
+            words = words and add_word_doubts(words, [int(font) for *_, font in listed or ()])
             rules = page_rules(found.get("edges", ()), image)
         except (AttributeError, TypeError, ValueError, RecursionError, ZooError) as e:
             raise InputError(f"{name}: damaged: the process that reads it gives a wrong answer ({e})") from None

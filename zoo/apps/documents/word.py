@@ -20,6 +20,8 @@ class Word:
     # The direction of the text: degrees clockwise from left to right, so that 90 is downwards and -90 upwards; it is
     # brought into -180 ... 180.  None where the direction is not known.
     angle: float | None = None
+    # Why the text may not be what is seen, for a word of a PDF's text layer (`text_layer`); None if nothing says so.
+    doubt: str | None = None
 
     def __post_init__(self) -> None:
         set_fields(self, box=check_box(self.box, "a word's box"))

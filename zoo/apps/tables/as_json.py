@@ -14,7 +14,8 @@ from .grid import Cell, G, Grid
 
 CELL = tuple(field.name for field in dataclasses.fields(Cell))
 WORD = tuple(field.name for field in dataclasses.fields(Word))
-OPTIONAL = ("angle", "origin", "doubts")  # fields of a word and of a cell that older files do not have
+# Fields of a word and of a cell, or of a grid, that older files do not have.
+OPTIONAL_OF_WORD, OPTIONAL = ("angle", "doubt"), ("origin", "doubts")
 GRID = tuple(field.name for field in dataclasses.fields(Grid) if field.init)
 
 
@@ -26,7 +27,10 @@ def to_dict(table: Grid) -> dict[str, Any]:
         for cell in table.cells
     ]
     if "outside" in out:
-        out["outside"] = [_lists({name: getattr(word, name) for name in WORD}) for word in out["outside"]]
+        out["outside"] = [
+            _lists({name: value for name in WORD if (value := getattr(word, name)) is not None or name != "doubt"})
+            for word in out["outside"]
+        ]
     return _lists(out)
 
 
@@ -40,11 +44,11 @@ def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
             raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")
     wanted = [name for name in CELL if name not in OPTIONAL]
     cells = enumerate(fields["cells"])
-    fields["cells"] = [Cell(**_fields(cell, wanted, f"cells[{i}]", OPTIONAL[1:])) for i, cell in cells]
+    fields["cells"] = [Cell(**_fields(cell, wanted, f"cells[{i}]", OPTIONAL)) for i, cell in cells]
     if "outside" in fields:
-        wanted = [name for name in WORD if name not in OPTIONAL]
+        wanted = [name for name in WORD if name not in OPTIONAL_OF_WORD]
         words = enumerate(fields["outside"])
-        fields["outside"] = [Word(**_fields(word, wanted, f"outside[{i}]", OPTIONAL[:1])) for i, word in words]
+        fields["outside"] = [Word(**_fields(word, wanted, f"outside[{i}]", OPTIONAL_OF_WORD)) for i, word in words]
     return cls(**fields)
 
 

@@ -42,6 +42,7 @@ from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
 from .surrounding import fitted, has_lines, why_no_table, without_titles_and_notes
 from .table import Table, Word
+from .text_layer import add_text_doubts, page_reading, read_doubted_words
 from .text_lines import ink_blocks, text_lines, without_leader_dots
 from .upright import upright_page
 from .values import uncertain_numbers
@@ -209,6 +210,8 @@ class TableExtractor:
 
         What is to be said of its file is added to the notes.
         """
+        if words is not None:
+            words = read_doubted_words(words, page_reading(page, self.reader, self.ocr))
         is_read = words is None
         drawn = None if self.detection is None else page_rules(page)
         frames = [] if drawn is None else frames_of(page, drawn)
@@ -346,7 +349,7 @@ class TableExtractor:
             table = replace(table, cells=tuple(replace(cell, text="") for cell in table.cells))
         if lattice is None and self.detection is not None:
             table = fitted(table, place, crop.pixels, own or [])
-        table = find_doubts(table, lines, objects)
+        table = add_text_doubts(find_doubts(table, lines, objects), own or ())
         table = add_doubts(table, uncertain_numbers(table))
         if guessed := [word for word in own or () if isinstance(word, GuessedWord)]:
             table = doubts_of_words(table, guessed, UNKNOWN_SCRIPT, MAX_CONFIDENCE)

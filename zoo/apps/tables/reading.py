@@ -58,7 +58,12 @@ def read_cells(image: np.ndarray, table: Table, reader: LineReader) -> list[Word
     Cells without ink are not read; a line that the reader finds empty gives no Word.  A reader that knows its scripts
     (`zoo.tasks.read.Read.scripts`) judges all lines together: those in another one are GuessedWords.
     """
-    found = cell_lines(image, fitted_cell_boxes(image, table))
+    return read_boxes(image, fitted_cell_boxes(image, table), reader)
+
+
+def read_boxes(image: np.ndarray, boxes: Sequence[Box], reader: LineReader) -> list[Word]:
+    """The text in boxes of an image (Y, X, 3) uint8, as `read_cells` has it of a table's cells."""
+    found = cell_lines(image, boxes)
     check: ScriptCheck | None = getattr(reader, "scripts", None)
     read_lines: LineReader = reader if check is None else cast("Read", reader).read_lines
     answers: list[Any] = []
