@@ -145,8 +145,8 @@ def _zoo(folder: Path, config: dict[str, Any], threads: int) -> tuple[Any, dict[
 
     import zoo
     from zoo.generate import GenerationConfig, generate
-    from zoo.inputs.causal import CausalLM
     from zoo.inputs.encoder_decoder import EncoderDecoder
+    from zoo.inputs.heads import CausalLM
 
     zoo.set_num_threads(threads)
     model: Any = zoo.load_model(folder, device="onnx")

@@ -10,8 +10,8 @@ import numpy as np
 
 from zoo import ops
 from zoo.generate import GenerationConfig, generate
-from zoo.inputs.causal import CausalLM
 from zoo.inputs.encoder_decoder import EncoderDecoder
+from zoo.inputs.heads import CausalLM
 from zoo.inputs.sounds import SoundModel
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer

@@ -9,7 +9,7 @@ import pytest
 
 import zoo.cache
 import zoo.generate.continuous
-import zoo.inputs.causal
+import zoo.inputs.heads
 import zoo.inputs.texts
 from zoo import ops
 from zoo.errors import CheckpointError, InputError
@@ -40,7 +40,7 @@ def little_memory(monkeypatch):
     """Windows are full after few tokens, prompts pass in chunks that are not the window's length."""
     monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", 3)
     monkeypatch.setattr(zoo.inputs.texts, "CHUNK", 8)
-    monkeypatch.setattr(zoo.inputs.causal, "CHUNK", 8)
+    monkeypatch.setattr(zoo.inputs.heads, "CHUNK", 8)
     monkeypatch.setattr(zoo.generate.continuous, "CHUNK", 8)
 
 

@@ -151,7 +151,7 @@ def test_cache_in_steps(tmp_path, rng):
 @pytest.mark.parametrize("chunk", [512, 7])
 def test_next_logits_of_ragged_rows(chunk, tmp_path, rng, monkeypatch):
     model = reference(tmp_path)
-    monkeypatch.setattr("zoo.inputs.causal.CHUNK", chunk)
+    monkeypatch.setattr("zoo.inputs.heads.CHUNK", chunk)
     lengths = np.array([23, 4, 14, 7])
     ids, extra = rng.integers(0, 120, (4, 23)), rng.integers(0, 120, (4, 5))
     wanted = [[*ids[b, :n], *extra[b]] for b, n in enumerate(lengths)]
@@ -167,7 +167,7 @@ def test_next_logits_of_ragged_rows(chunk, tmp_path, rng, monkeypatch):
 def test_dynamic_positions_in_chunks(tmp_path, rng, monkeypatch):
     """The whole prompt's length counts from its first chunk on."""
     model = reference(tmp_path, rope_parameters=dict(ROPES["dynamic"]))
-    monkeypatch.setattr("zoo.inputs.causal.CHUNK", 16)
+    monkeypatch.setattr("zoo.inputs.heads.CHUNK", 16)
     ids = rng.integers(0, 120, (1, 100))
     ours = load_model(tmp_path)
     close(ours.next_logits(ids, None, ours.new_cache(1, 100)), theirs(model, ids)[:, -1])

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array, GraphMethod
 from . import Context, ImageInputs, TextInputs, TextModel
-from .causal import CausalLM
+from .heads import CausalLM, state_at_last
 
 # The arguments of a decoder's layers -> the config's field that bounds its ids, or is the width of its vectors.
 INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "d_model"}
@@ -220,11 +220,7 @@ class ReadTwice(TextModel):
 
     def end(self, t: TextInputs) -> Array:
         """-> (B, D): the decoder's state at the last token that ends a text, or else the first token."""
-        x, ids = self.encode(t)[0], t.ids
-        ends = ops.cumsum(ids == self.config.eos_token_id, 1)
-        last = ops.cumsum(ends < ends[:, -1:], 1)[:, -1]  # the last end's place
-        B, T, D = x.shape
-        return ops.embedding(ops.arange(B, x) * T + last, x.reshape(B * T, D), "positions")
+        return state_at_last(self.encode(t)[0], t.ids == self.config.eos_token_id)
 
 
 def count_of(x: Any) -> int:

@@ -18,7 +18,7 @@ from .. import ops
 from ..checkpoint.modules import MODULES, is_causal_reranker, read_transformer, refuse_unknown
 from ..errors import ConfigError, InputError, UnsupportedError
 from ..generate.decoder import padded
-from ..inputs.causal import CausalLM
+from ..inputs.heads import CausalLM
 from ..text.chat import ChatTemplate
 from ..warning import warn
 from .base import Progress, batches

@@ -25,7 +25,7 @@ from ...engines.onnx.step import trace_cross, trace_step
 from ...engines.onnx.trace import trace
 from ...errors import UnsupportedError, ZooError, nearest
 from ...files.atomic_folder import atomic_folder
-from ...inputs.causal import CausalLM
+from ...inputs.heads import CausalLM
 from ...pretrained import Pretrained
 from .card import GraphFile, card
 from .proof import proof

@@ -14,7 +14,7 @@ from ...engines.onnx.decoder import OnnxDecoder, crosses
 from ...engines.onnx.runner import OpenGraph
 from ...engines.onnx.session import Session
 from ...engines.onnx.trace import Traced
-from ...inputs.causal import CausalLM
+from ...inputs.heads import CausalLM
 
 STEPS = (4, 1, 2)  # tokens in successive calls of a decoder
 

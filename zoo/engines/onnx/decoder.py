@@ -12,7 +12,7 @@ import numpy as np
 
 from ...cache import KVCache
 from ...inputs import Context
-from ...inputs.causal import CausalLM
+from ...inputs.heads import CausalLM
 from ...typing import Array
 from .step import CROSS, PAST, PRESENT, trace_cross, trace_step
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...inputs import TextInputs
-from ...inputs.causal import CausalLM
+from ...inputs.heads import CausalLM
 from ...nn import Module, leaves
 from ...quant import QuantTensor
 from .cache import save_beside

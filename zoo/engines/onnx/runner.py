@@ -20,7 +20,7 @@ import numpy as np
 from ...errors import CheckpointError, InputError, UnsupportedError, ZooError
 from ...files.inside import checkpoint_file
 from ...inputs import TextInputs, TextModel
-from ...inputs.causal import CausalLM
+from ...inputs.heads import CausalLM
 from ...nn import Module, leaves
 from ...pretrained import Pretrained
 from ...quant import QuantTensor

@@ -18,7 +18,7 @@ import numpy as np
 from ... import ops
 from ...errors import UnsupportedError
 from ...inputs import Context, TextInputs
-from ...inputs.causal import CausalLM
+from ...inputs.heads import CausalLM
 from .ops import CachedKeys, CachedValues
 from .ops.graph import GraphBuilder
 from .ops.symbol import BOOL, FLOAT, INT, Symbol

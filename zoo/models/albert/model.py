@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ... import ops
 from ...inputs import Context, TextInputs
+from ...inputs.heads import MaskedLM, QuestionAnswering, TokenClassification
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Weights
@@ -116,16 +117,12 @@ class Predictions(Module):
         return self.decoder(self.norm(self.dense(x)))
 
 
-class AlbertForMaskedLM(AlbertHead):
+class AlbertForMaskedLM(MaskedLM, AlbertHead):
     tied = TIED
 
     def __init__(self, w: Weights, cfg: AlbertConfig):
         super().__init__(w, cfg)
         self.head = Predictions(w / "predictions", cfg)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V)."""
-        return self.head(self.base_model.encode(t))
 
 
 class AlbertForPreTraining(AlbertHead):
@@ -148,7 +145,7 @@ class AlbertForSequenceClassification(AlbertHead, heads.BertForSequenceClassific
 class AlbertForMultipleChoice(AlbertHead, heads.BertForMultipleChoice): ...
 
 
-class AlbertForTokenClassification(AlbertHead, heads.BertForTokenClassification): ...
+class AlbertForTokenClassification(TokenClassification, AlbertHead): ...
 
 
-class AlbertForQuestionAnswering(AlbertHead, heads.BertForQuestionAnswering): ...
+class AlbertForQuestionAnswering(QuestionAnswering, AlbertHead): ...

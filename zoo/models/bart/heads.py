@@ -14,7 +14,8 @@ from ...inputs.encoder_decoder import (
     Seq2SeqModelOutput,
     Seq2SeqQuestionAnsweringOutput,
 )
-from ...nn import Dropout, Linear
+from ...inputs.heads import DenseClassifier, split_spans
+from ...nn import Linear
 from ...typing import Array
 from ...weights import Weights
 from .config import BartConfig, MarianConfig
@@ -67,14 +68,11 @@ class BartForSequenceClassification(BartHead):
 
     def __init__(self, w: Weights, cfg: BartConfig):
         super().__init__(w, cfg)
-        self.dropout = Dropout(cfg.classifier_dropout)
-        w, D = w / "classification_head", cfg.d_model
-        self.dense = Linear(w / "dense", D, D, act="tanh", dropout=cfg.classifier_dropout)
-        self.classifier = Linear(w / "out_proj", D, cfg.num_labels)
+        self.classifier = DenseClassifier(w / "classification_head", cfg, cfg.classifier_dropout)
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, L)."""
-        return self.classifier(self.dense(self.dropout(self.end(t))))
+        return self.classifier(self.end(t))
 
 
 class BartForQuestionAnswering(BartHead):
@@ -85,5 +83,4 @@ class BartForQuestionAnswering(BartHead):
     def forward(self, t: TextInputs) -> Seq2SeqQuestionAnsweringOutput:
         """-> logits (B, T) of an answer's first and last token."""
         x, seen = self.encode(t)
-        y = self.qa_outputs(x)
-        return Seq2SeqQuestionAnsweringOutput(y[:, :, 0], y[:, :, 1], seen)
+        return Seq2SeqQuestionAnsweringOutput(*split_spans(self.qa_outputs(x)), seen)

@@ -13,11 +13,11 @@ from typing import Any
 
 from ... import ops
 from ...inputs import Context, TextInputs, TextModel
-from ...inputs.causal import CausalLM
 from ...inputs.encoder_decoder import (
     INPUTS,
     TextToText,
 )
+from ...inputs.heads import CausalLM
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights

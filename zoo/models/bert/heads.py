@@ -5,9 +5,10 @@ Shapes: B batch, T tokens, V vocab_size, C labels.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ...inputs import ChoiceModel, TextInputs
+from ...inputs.heads import QuestionAnswering, TokenClassification
 from ...nn import Dropout, Linear
 from ...typing import Array
 from ...weights import Weights
@@ -18,11 +19,6 @@ from .model import TIED, BertHead, Predictions
 class BertForPreTrainingOutput(NamedTuple):
     prediction_logits: Array  # (B, T, V)
     seq_relationship_logits: Array  # (B, 2)
-
-
-class QuestionAnsweringOutput(NamedTuple):
-    start_logits: Array  # (B, T)
-    end_logits: Array  # (B, T)
 
 
 class BertForPreTraining(BertHead):
@@ -49,44 +45,25 @@ class BertForNextSentencePrediction(BertHead):
 
 
 class BertForSequenceClassification(BertHead):
+    labels: ClassVar[int | None] = None  # their number, if not the config's
+
     def __init__(self, w: Weights, cfg: BertConfig):
         super().__init__(w, cfg, pooler=True)
         self.dropout = Dropout(cfg.head_dropout)
-        self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
+        self.classifier = Linear(w / "classifier", cfg.hidden_size, self.labels or cfg.num_labels)
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, C)."""
         return self.classifier(self.dropout(self.base_model.forward(t).pooler_output))
 
 
-class BertForMultipleChoice(ChoiceModel, BertHead):
-    def __init__(self, w: Weights, cfg: BertConfig):
-        super().__init__(w, cfg, pooler=True)
-        self.dropout = Dropout(cfg.head_dropout)
-        self.classifier = Linear(w / "classifier", cfg.hidden_size, 1)
+class BertForMultipleChoice(ChoiceModel, BertForSequenceClassification):
+    """A classifier with one logit, which `forward` gives for each choice by itself."""
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, 1) of each choice by itself."""
-        return self.classifier(self.dropout(self.base_model.forward(t).pooler_output))
+    labels = 1
 
 
-class BertForTokenClassification(BertHead):
-    def __init__(self, w: Weights, cfg: BertConfig):
-        super().__init__(w, cfg)
-        self.dropout = Dropout(cfg.head_dropout)
-        self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, C)."""
-        return self.classifier(self.dropout(self.base_model.encode(t)))
+class BertForTokenClassification(TokenClassification, BertHead): ...
 
 
-class BertForQuestionAnswering(BertHead):
-    def __init__(self, w: Weights, cfg: BertConfig):
-        super().__init__(w, cfg)
-        self.qa_outputs = Linear(w / "qa_outputs", cfg.hidden_size, 2)
-
-    def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
-        """-> logits (B, T) of an answer's first and last token."""
-        y = self.qa_outputs(self.base_model.encode(t))
-        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])
+class BertForQuestionAnswering(QuestionAnswering, BertHead): ...

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import Context, TextInputs, TextModel
-from ...inputs.causal import CausalLM
+from ...inputs.heads import CausalLM, MaskedLM
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -215,16 +215,12 @@ class Predictions(Module):
         return self.decoder(self.norm(self.transform(x)))
 
 
-class BertForMaskedLM(BertHead):
+class BertForMaskedLM(MaskedLM, BertHead):
     tied = TIED
 
     def __init__(self, w: Weights, cfg: BertConfig):
         super().__init__(w, cfg)
         self.head = Predictions(w / "cls.predictions", cfg)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V)."""
-        return self.head(self.base_model.encode(t))
 
 
 class BertLMHeadModel(CausalLM, BertForMaskedLM):

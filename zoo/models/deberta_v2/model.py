@@ -11,10 +11,10 @@ from typing import ClassVar, NamedTuple
 
 from ... import ops
 from ...inputs import ChoiceModel, TextInputs
+from ...inputs.heads import MaskedLM, QuestionAnswering, TokenClassification
 from ...nn import CacheLast, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.heads import BertForQuestionAnswering, BertForTokenClassification
 from ..bert.model import BertHead, BertModel
 from ..bert.model import Predictions as BertPredictions
 from .config import DebertaV2Config
@@ -195,7 +195,7 @@ class Predictions(Module):
         return ops.linear(self.norm(self.dense(x)), self.word, self.bias)
 
 
-class DebertaV2ForMaskedLM(DebertaV2Head):
+class DebertaV2ForMaskedLM(MaskedLM, DebertaV2Head):
     tied = TIED
 
     def __init__(self, w: Weights, cfg: DebertaV2Config):
@@ -204,10 +204,6 @@ class DebertaV2ForMaskedLM(DebertaV2Head):
             self.head = BertPredictions(w / "cls.predictions", cfg)
         else:
             self.head = Predictions(w, cfg)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V)."""
-        return self.head(self.base_model.encode(t))
 
 
 class DebertaV2ForSequenceClassification(DebertaV2Head):
@@ -235,7 +231,7 @@ class DebertaV2ForMultipleChoice(ChoiceModel, DebertaV2ForSequenceClassification
     labels = 1
 
 
-class DebertaV2ForTokenClassification(DebertaV2Head, BertForTokenClassification): ...
+class DebertaV2ForTokenClassification(TokenClassification, DebertaV2Head): ...
 
 
-class DebertaV2ForQuestionAnswering(DebertaV2Head, BertForQuestionAnswering): ...
+class DebertaV2ForQuestionAnswering(QuestionAnswering, DebertaV2Head): ...

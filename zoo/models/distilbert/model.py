@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from ... import ops
 from ...inputs import ChoiceModel, TextInputs, TextModel
+from ...inputs.heads import MaskedLM, QuestionAnsweringOutput, TokenClassification, split_spans
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.heads import QuestionAnsweringOutput
 from ..bert.model import BertModelOutput
 from .config import DistilBertConfig
 
@@ -118,16 +118,12 @@ class Predictions(Module):
         return self.decoder(self.norm(self.transform(x)))
 
 
-class DistilBertForMaskedLM(DistilBertHead):
+class DistilBertForMaskedLM(MaskedLM, DistilBertHead):
     tied = TIED
 
     def __init__(self, w: Weights, cfg: DistilBertConfig):
         super().__init__(w, cfg)
         self.head = Predictions(w, cfg)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V)."""
-        return self.head(self.base_model.encode(t))
 
 
 class DistilBertForSequenceClassification(DistilBertHead):
@@ -148,15 +144,11 @@ class DistilBertForMultipleChoice(ChoiceModel, DistilBertForSequenceClassificati
         super().__init__(w, cfg, labels=1)
 
 
-class DistilBertForTokenClassification(DistilBertHead):
+class DistilBertForTokenClassification(TokenClassification, DistilBertHead):
     def __init__(self, w: Weights, cfg: DistilBertConfig):
-        super().__init__(w, cfg)
+        DistilBertHead.__init__(self, w, cfg)
         self.dropout = Dropout(cfg.dropout)
         self.classifier = Linear(w / "classifier", cfg.dim, cfg.num_labels)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, C)."""
-        return self.classifier(self.dropout(self.base_model.encode(t)))
 
 
 class DistilBertForQuestionAnswering(DistilBertHead):
@@ -167,5 +159,4 @@ class DistilBertForQuestionAnswering(DistilBertHead):
 
     def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
         """-> logits (B, T) of an answer's first and last token."""
-        y = self.qa_outputs(self.dropout(self.base_model.encode(t)))
-        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])
+        return split_spans(self.qa_outputs(self.dropout(self.base_model.encode(t))))

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...inputs import ChoiceModel, TextInputs
-from ...inputs.causal import CausalLM
+from ...inputs.heads import CausalLM, MaskedLM, QuestionAnswering, TokenClassification
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Weights
 from ..bert import model as bert
-from ..bert.heads import BertForQuestionAnswering, BertForTokenClassification
 from .config import ElectraConfig
 
 NAME_MAP = replace(
@@ -71,16 +70,12 @@ class Predictions(Module):
         return self.decoder(self.norm(self.dense(x)))
 
 
-class ElectraForMaskedLM(ElectraHead):
+class ElectraForMaskedLM(MaskedLM, ElectraHead):
     tied = TIED
 
     def __init__(self, w: Weights, cfg: ElectraConfig):
         super().__init__(w, cfg)
         self.head = Predictions(w, cfg)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V)."""
-        return self.head(self.base_model.encode(t))
 
 
 class ElectraForCausalLM(CausalLM, ElectraForMaskedLM):
@@ -129,7 +124,7 @@ class ElectraForMultipleChoice(ChoiceModel, ElectraHead):
         return self.classifier(self.summary(self.base_model.encode(t)[:, 0]))
 
 
-class ElectraForTokenClassification(ElectraHead, BertForTokenClassification): ...
+class ElectraForTokenClassification(TokenClassification, ElectraHead): ...
 
 
-class ElectraForQuestionAnswering(ElectraHead, BertForQuestionAnswering): ...
+class ElectraForQuestionAnswering(QuestionAnswering, ElectraHead): ...

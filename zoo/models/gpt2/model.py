@@ -13,11 +13,10 @@ from typing import NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import Context, TextInputs, TextModel
-from ...inputs.causal import CausalLM, ends_of_rows
+from ...inputs.heads import CausalLM, LastTokenClassification, QuestionAnswering, TokenClassification
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.heads import QuestionAnsweringOutput
 from .config import GPT2Config
 
 NAME_MAP = NameMap(
@@ -127,37 +126,15 @@ class GPT2LMHeadModel(CausalLM, GPT2Head):
         self.head = Linear(w / "lm_head", cfg.n_embd, cfg.vocab_size, bias=False, vocab=True)
 
 
-class GPT2ForSequenceClassification(GPT2Head):
-    """A classifier of each row's last token that is not the padding token."""
-
+class GPT2ForSequenceClassification(LastTokenClassification, GPT2Head):
     inputs = IDS  # from which it is seen where rows end
 
+
+class GPT2ForTokenClassification(TokenClassification, GPT2Head):
     def __init__(self, w: Weights, cfg: GPT2Config):
-        super().__init__(w, cfg)
-        self.score = Linear(w / "score", cfg.n_embd, cfg.num_labels, bias=False)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, C)."""
-        return self.score(ends_of_rows(self.base_model.encode(t), t, self.config.pad_token_id))
-
-
-class GPT2ForTokenClassification(GPT2Head):
-    def __init__(self, w: Weights, cfg: GPT2Config):
-        super().__init__(w, cfg)
+        GPT2Head.__init__(self, w, cfg)
         self.dropout = Dropout(0.1 if cfg.classifier_dropout is None else cfg.classifier_dropout)
         self.classifier = Linear(w / "classifier", cfg.n_embd, cfg.num_labels)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, C)."""
-        return self.classifier(self.dropout(self.base_model.encode(t)))
 
-
-class GPT2ForQuestionAnswering(GPT2Head):
-    def __init__(self, w: Weights, cfg: GPT2Config):
-        super().__init__(w, cfg)
-        self.qa_outputs = Linear(w / "qa_outputs", cfg.n_embd, 2)
-
-    def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
-        """-> logits (B, T) of an answer's first and last token."""
-        y = self.qa_outputs(self.base_model.encode(t))
-        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])
+class GPT2ForQuestionAnswering(QuestionAnswering, GPT2Head): ...

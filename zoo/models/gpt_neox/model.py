@@ -10,7 +10,7 @@ from __future__ import annotations
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import TextInputs
-from ...inputs.causal import CausalLM
+from ...inputs.heads import CausalLM, QuestionAnswering, TokenClassification
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -110,16 +110,11 @@ class GPTNeoXForCausalLM(CausalLM, GPTNeoXHead):
 class GPTNeoXForSequenceClassification(GPTNeoXHead, llama.LlamaForSequenceClassification): ...
 
 
-class GPTNeoXForTokenClassification(GPTNeoXHead):
+class GPTNeoXForTokenClassification(TokenClassification, GPTNeoXHead):
     def __init__(self, w: Weights, cfg: GPTNeoXConfig):
-        super().__init__(w, cfg)
+        GPTNeoXHead.__init__(self, w, cfg)
         self.dropout = Dropout(cfg.classifier_dropout or 0.0)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, C)."""
-        return self.classifier(self.dropout(self.base_model.encode(t)))
 
-
-class GPTNeoXForQuestionAnswering(GPTNeoXHead, llama.LlamaForQuestionAnswering):
-    name_map = NAME_MAP
+class GPTNeoXForQuestionAnswering(QuestionAnswering, GPTNeoXHead): ...

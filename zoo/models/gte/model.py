@@ -6,11 +6,11 @@ Shapes: B batch, T tokens, D hidden_size, F intermediate_size, V vocab_size.
 from __future__ import annotations
 
 from ... import ops
-from ...inputs import TextInputs
+from ...inputs.heads import MaskedLM, TokenClassification
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.heads import BertForSequenceClassification, BertForTokenClassification
+from ..bert.heads import BertForSequenceClassification
 from ..bert.model import BertHead
 from ..nomic_bert import model as nomic
 from .config import GteConfig
@@ -68,19 +68,15 @@ class Predictions(Module):
         return self.decoder(self.norm(self.dense(x)))
 
 
-class GteForMaskedLM(GteHead):
+class GteForMaskedLM(MaskedLM, GteHead):
     tied = TIED
 
     def __init__(self, w: Weights, cfg: GteConfig):
         super().__init__(w, cfg)
         self.head = Predictions(w / "lm_head", cfg)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V)."""
-        return self.head(self.base_model.encode(t))
-
 
 class GteForSequenceClassification(GteHead, BertForSequenceClassification): ...
 
 
-class GteForTokenClassification(GteHead, BertForTokenClassification): ...
+class GteForTokenClassification(TokenClassification, GteHead): ...

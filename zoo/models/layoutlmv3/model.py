@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ... import ops
 from ...inputs import TextInputs
+from ...inputs.heads import DenseClassifier, QuestionAnsweringOutput, split_spans
 from ...inputs.pages import PageInputs, PageModel
 from ...nn import Conv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
@@ -32,11 +33,6 @@ NORM_EPS = 1e-6  # of patches
 
 class LayoutLMv3ModelOutput(NamedTuple):
     last_hidden_state: Array  # (B, S, D): the text's tokens first
-
-
-class QuestionAnsweringOutput(NamedTuple):
-    start_logits: Array  # (B, S)
-    end_logits: Array  # (B, S)
 
 
 class Embeddings(RobertaEmbeddings):
@@ -178,18 +174,6 @@ class LayoutLMv3Head(LayoutLMv3Pretrained):
         self.config, self.base_model = cfg, LayoutLMv3Model(w / "layoutlmv3", cfg)
 
 
-class Classifier(Module):
-    def __init__(self, w: Weights, cfg: LayoutLMv3Config):
-        D = cfg.hidden_size
-        self.dropout = Dropout(cfg.head_dropout)
-        self.dense = Linear(w / "dense", D, D, act="tanh", dropout=cfg.head_dropout)
-        self.out_proj = Linear(w / "out_proj", D, cfg.num_labels)
-
-    def __call__(self, x: Array) -> Array:
-        """x (..., D) -> (..., C)."""
-        return self.out_proj(self.dense(self.dropout(x)))
-
-
 class LayoutLMv3ForTokenClassification(LayoutLMv3Head):
     """A classifier of the text's tokens; of ten labels or more it has a layer of its own."""
 
@@ -197,7 +181,9 @@ class LayoutLMv3ForTokenClassification(LayoutLMv3Head):
         super().__init__(w, cfg)
         self.dropout = Dropout(cfg.hidden_dropout_prob)
         small, w = cfg.num_labels < 10, w / "classifier"
-        self.classifier = Linear(w, cfg.hidden_size, cfg.num_labels) if small else Classifier(w, cfg)
+        self.classifier = (
+            Linear(w, cfg.hidden_size, cfg.num_labels) if small else DenseClassifier(w, cfg, cfg.head_dropout)
+        )
 
     def forward(self, t: TextInputs, page: PageInputs) -> Array:
         """-> logits (B, T, C)."""
@@ -207,7 +193,7 @@ class LayoutLMv3ForTokenClassification(LayoutLMv3Head):
 class LayoutLMv3ForSequenceClassification(LayoutLMv3Head):
     def __init__(self, w: Weights, cfg: LayoutLMv3Config):
         super().__init__(w, cfg)
-        self.classifier = Classifier(w / "classifier", cfg)
+        self.classifier = DenseClassifier(w / "classifier", cfg, cfg.head_dropout)
 
     def forward(self, t: TextInputs, page: PageInputs) -> Array:
         """-> logits (B, C)."""
@@ -217,9 +203,8 @@ class LayoutLMv3ForSequenceClassification(LayoutLMv3Head):
 class LayoutLMv3ForQuestionAnswering(LayoutLMv3Head):
     def __init__(self, w: Weights, cfg: LayoutLMv3Config):
         super().__init__(w, cfg)
-        self.qa_outputs = Classifier(w / "qa_outputs", cfg)
+        self.qa_outputs = DenseClassifier(w / "qa_outputs", cfg, cfg.head_dropout)
 
     def forward(self, t: TextInputs, page: PageInputs) -> QuestionAnsweringOutput:
         """-> logits (B, S) of an answer's first and last token."""
-        y = self.qa_outputs(self.base_model.encode(t, page))
-        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])
+        return split_spans(self.qa_outputs(self.base_model.encode(t, page)))

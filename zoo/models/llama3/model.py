@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import TextInputs, TextModel
-from ...inputs.causal import CausalLM, ends_of_rows
+from ...inputs.heads import CausalLM, LastTokenClassification, QuestionAnswering, TokenClassification
 from ...nn import Dropout, Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -34,11 +34,6 @@ INPUTS = {**IDS, "inputs_embeds": "hidden_size"}
 
 class LlamaModelOutput(NamedTuple):
     last_hidden_state: Array  # (B, T, D)
-
-
-class QuestionAnsweringOutput(NamedTuple):
-    start_logits: Array  # (B, T)
-    end_logits: Array  # (B, T)
 
 
 class RopeContext(NamedTuple):
@@ -203,39 +198,16 @@ class LlamaForCausalLM(CausalLM, LlamaHead):
         self.head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size, bias=False, vocab=True)
 
 
-class LlamaForSequenceClassification(LlamaHead):
-    """A classifier of each row's last token that is not the padding token."""
-
+class LlamaForSequenceClassification(LastTokenClassification, LlamaHead):
     inputs = IDS  # from which it is seen where rows end
 
+
+class LlamaForTokenClassification(TokenClassification, LlamaHead):
     def __init__(self, w: Weights, cfg: LlamaConfig):
-        super().__init__(w, cfg)
-        self.score = Linear(w / "score", cfg.hidden_size, cfg.num_labels, bias=False)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, C)."""
-        return self.score(ends_of_rows(self.base_model.encode(t), t, self.config.pad_token_id))
-
-
-class LlamaForTokenClassification(LlamaHead):
-    def __init__(self, w: Weights, cfg: LlamaConfig):
-        super().__init__(w, cfg)
+        LlamaHead.__init__(self, w, cfg)
         self.dropout = Dropout(0.1 if cfg.classifier_dropout is None else cfg.classifier_dropout)
-        self.score = Linear(w / "score", cfg.hidden_size, cfg.num_labels)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, C)."""
-        return self.score(self.dropout(self.base_model.encode(t)))
+        self.classifier = Linear(w / "score", cfg.hidden_size, cfg.num_labels)
 
 
-class LlamaForQuestionAnswering(LlamaHead):
+class LlamaForQuestionAnswering(QuestionAnswering, LlamaHead):
     name_map = NameMap(prefix="transformer", base=BASE, ignored=IGNORED)
-
-    def __init__(self, w: Weights, cfg: LlamaConfig):
-        super().__init__(w, cfg)
-        self.qa_outputs = Linear(w / "qa_outputs", cfg.hidden_size, 2)
-
-    def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
-        """-> logits (B, T) of an answer's first and last token."""
-        y = self.qa_outputs(self.base_model.encode(t))
-        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])

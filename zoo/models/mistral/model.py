@@ -5,8 +5,8 @@ Shapes: as in Llama's models.
 
 from __future__ import annotations
 
+from ...inputs.heads import QuestionAnswering
 from ..llama3 import model as llama
 
 
-class LlamaForQuestionAnswering(llama.LlamaForQuestionAnswering):
-    name_map = llama.NAME_MAP
+class LlamaForQuestionAnswering(QuestionAnswering, llama.LlamaHead): ...

@@ -10,10 +10,10 @@ from typing import ClassVar, NamedTuple
 
 from ... import ops
 from ...inputs import ChoiceModel, TextInputs, TextModel
+from ...inputs.heads import MaskedLM, QuestionAnsweringOutput, split_spans
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.heads import QuestionAnsweringOutput
 from .config import ModernBertConfig
 
 NAME_MAP = NameMap(
@@ -141,17 +141,13 @@ class Predictions(Module):
         return self.decoder(self.transform(x))
 
 
-class ModernBertForMaskedLM(ModernBertPretrained):
+class ModernBertForMaskedLM(MaskedLM, ModernBertPretrained):
     tied = TIED
 
     def __init__(self, w: Weights, cfg: ModernBertConfig):
         self.config = cfg
         self.base_model = ModernBertModel(w / "model", cfg)
         self.head = Predictions(w, cfg)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V)."""
-        return self.head(self.base_model.encode(t))
 
 
 class ModernBertClassifier(ModernBertPretrained):
@@ -204,5 +200,4 @@ class ModernBertForQuestionAnswering(ModernBertClassifier):
 
     def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
         """-> logits (B, T) of an answer's first and last token."""
-        y = self.classify(self.base_model.encode(t))
-        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])
+        return split_spans(self.classify(self.base_model.encode(t)))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from ... import ops
 from ...inputs import TextInputs
+from ...inputs.heads import QuestionAnswering, TokenClassification
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.heads import BertForMultipleChoice, BertForQuestionAnswering, BertForTokenClassification
+from ..bert.heads import BertForMultipleChoice
 from ..bert.model import BertHead, BertModel
 from ..roberta.model import RobertaEmbeddings, RobertaForMaskedLM, RobertaForSequenceClassification
 from .config import BUCKETS, PADDING, MPNetConfig, bucket_starts
@@ -102,7 +103,7 @@ class MPNetForSequenceClassification(MPNetHead, RobertaForSequenceClassification
 class MPNetForMultipleChoice(MPNetHead, BertForMultipleChoice): ...
 
 
-class MPNetForTokenClassification(MPNetHead, BertForTokenClassification): ...
+class MPNetForTokenClassification(TokenClassification, MPNetHead): ...
 
 
-class MPNetForQuestionAnswering(MPNetHead, BertForQuestionAnswering): ...
+class MPNetForQuestionAnswering(QuestionAnswering, MPNetHead): ...

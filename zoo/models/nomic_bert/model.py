@@ -10,10 +10,11 @@ from typing import ClassVar, NamedTuple
 
 from ... import ops
 from ...inputs import TextInputs
+from ...inputs.heads import MaskedLM, TokenClassification
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.heads import BertForSequenceClassification, BertForTokenClassification
+from ..bert.heads import BertForSequenceClassification
 from ..bert.model import BertHead, BertModel
 from .config import NomicBertConfig, RotaryBertConfig
 
@@ -135,19 +136,15 @@ class Predictions(Module):
         return self.decoder(self.norm(self.transform(x)))
 
 
-class NomicBertForMaskedLM(NomicBertHead):
+class NomicBertForMaskedLM(MaskedLM, NomicBertHead):
     tied = TIED
 
     def __init__(self, w: Weights, cfg: NomicBertConfig):
         super().__init__(w, cfg)
         self.head = Predictions(w / "cls.predictions", cfg)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V)."""
-        return self.head(self.base_model.encode(t))
-
 
 class NomicBertForSequenceClassification(NomicBertHead, BertForSequenceClassification): ...
 
 
-class NomicBertForTokenClassification(NomicBertHead, BertForTokenClassification): ...
+class NomicBertForTokenClassification(TokenClassification, NomicBertHead): ...

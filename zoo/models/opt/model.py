@@ -14,11 +14,10 @@ from ... import ops
 from ...cache import LayerCache
 from ...errors import InputError
 from ...inputs import Context, TextInputs, TextModel
-from ...inputs.causal import CausalLM, ends_of_rows
+from ...inputs.heads import CausalLM, LastTokenClassification, QuestionAnswering
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.heads import QuestionAnsweringOutput
 from .config import OPTConfig
 
 NAME_MAP = NameMap(prefix="model", base=("decoder",), ignored=(r"^lm_head\.", r"^score\.", r"^qa_outputs\."))
@@ -146,26 +145,15 @@ class OPTForCausalLM(CausalLM, OPTHead):
         self.head = Linear(w / "lm_head", cfg.embedding_size, cfg.vocab_size, bias=False, vocab=True)
 
 
-class OPTForSequenceClassification(OPTHead):
-    """A classifier of each row's last token that is not the padding token."""
-
+class OPTForSequenceClassification(LastTokenClassification, OPTHead):
     inputs = IDS  # from which it is seen where rows end
 
     def __init__(self, w: Weights, cfg: OPTConfig):
-        super().__init__(w, cfg)
+        OPTHead.__init__(self, w, cfg)
         self.score = Linear(w / "score", cfg.embedding_size, cfg.num_labels, bias=False)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, C)."""
-        return self.score(ends_of_rows(self.base_model.encode(t), t, self.config.pad_token_id))
 
-
-class OPTForQuestionAnswering(OPTHead):
+class OPTForQuestionAnswering(QuestionAnswering, OPTHead):
     def __init__(self, w: Weights, cfg: OPTConfig):
-        super().__init__(w, cfg)
+        OPTHead.__init__(self, w, cfg)
         self.qa_outputs = Linear(w / "qa_outputs", cfg.embedding_size, 2)
-
-    def forward(self, t: TextInputs) -> QuestionAnsweringOutput:
-        """-> logits (B, T) of an answer's first and last token."""
-        y = self.qa_outputs(self.base_model.encode(t))
-        return QuestionAnsweringOutput(y[:, :, 0], y[:, :, 1])

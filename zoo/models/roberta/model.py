@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from ... import ops
 from ...inputs import TextInputs
-from ...inputs.causal import CausalLM
-from ...nn import Dropout, LayerNorm, Linear, Module
+from ...inputs.heads import CausalLM, DenseClassifier, MaskedLM, QuestionAnswering, TokenClassification
+from ...nn import LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..bert.heads import BertForMultipleChoice, BertForQuestionAnswering, BertForTokenClassification
+from ..bert.heads import BertForMultipleChoice
 from ..bert.model import BertHead, BertModel, Embeddings
 from .config import RobertaConfig
 
@@ -77,28 +77,12 @@ class LMHead(Module):
         return self.decoder(self.norm(self.dense(x)))
 
 
-class ClassificationHead(Module):
-    def __init__(self, w: Weights, cfg: RobertaConfig):
-        D = cfg.hidden_size
-        self.dropout = Dropout(cfg.head_dropout)
-        self.dense = Linear(w / "dense", D, D, act="tanh", dropout=cfg.head_dropout)
-        self.out_proj = Linear(w / "out_proj", D, cfg.num_labels)
-
-    def __call__(self, x: Array) -> Array:
-        """x (B, T, D) -> (B, C), of the first token of each text."""
-        return self.out_proj(self.dense(self.dropout(x[:, 0])))
-
-
-class RobertaForMaskedLM(RobertaHead):
+class RobertaForMaskedLM(MaskedLM, RobertaHead):
     tied = TIED
 
     def __init__(self, w: Weights, cfg: RobertaConfig):
         super().__init__(w, cfg)
         self.head = LMHead(w / "lm_head", cfg)
-
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, V)."""
-        return self.head(self.base_model.encode(t))
 
 
 class RobertaForCausalLM(CausalLM, RobertaForMaskedLM):
@@ -110,17 +94,17 @@ class RobertaForCausalLM(CausalLM, RobertaForMaskedLM):
 class RobertaForSequenceClassification(RobertaHead):
     def __init__(self, w: Weights, cfg: RobertaConfig):
         super().__init__(w, cfg)
-        self.classifier = ClassificationHead(w / "classifier", cfg)
+        self.classifier = DenseClassifier(w / "classifier", cfg, cfg.head_dropout)
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, C)."""
-        return self.classifier(self.base_model.encode(t))
+        return self.classifier(self.base_model.encode(t)[:, 0])
 
 
 class RobertaForMultipleChoice(RobertaHead, BertForMultipleChoice): ...
 
 
-class RobertaForTokenClassification(RobertaHead, BertForTokenClassification): ...
+class RobertaForTokenClassification(TokenClassification, RobertaHead): ...
 
 
-class RobertaForQuestionAnswering(RobertaHead, BertForQuestionAnswering): ...
+class RobertaForQuestionAnswering(QuestionAnswering, RobertaHead): ...

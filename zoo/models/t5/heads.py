@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...inputs import TextInputs, TextModel
+from ...inputs import TextInputs
 from ...inputs.encoder_decoder import ReadTwice, Seq2SeqQuestionAnsweringOutput
+from ...inputs.heads import DenseClassifier, TokenClassification, split_spans
 from ...nn import Dropout, Linear
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -21,7 +22,7 @@ def _below(ties: Mapping[str, str]) -> dict[str, str]:
     return {f"transformer.{name}": f"transformer.{owner}" for name, owner in ties.items()}
 
 
-class T5ForTokenClassification(TextModel):
+class T5ForTokenClassification(TokenClassification):
     """A classifier of the encoder's tokens."""
 
     config_class = T5Config
@@ -34,10 +35,6 @@ class T5ForTokenClassification(TextModel):
         self.dropout = Dropout(cfg.classifier_dropout)
         self.classifier = Linear(w / "classifier", cfg.d_model, cfg.num_labels)
 
-    def forward(self, t: TextInputs) -> Array:
-        """-> logits (B, T, L)."""
-        return self.classifier(self.dropout(self.base_model.encode(t)))
-
 
 class T5ForSequenceClassification(ReadTwice):
     """A head on the decoder's state at the last end of the text."""
@@ -47,16 +44,14 @@ class T5ForSequenceClassification(ReadTwice):
     tied = _below(TIED_SIDES)
 
     def __init__(self, w: Weights, cfg: T5Config):
-        D, self.config = cfg.d_model, cfg
+        self.config = cfg
         cfg.require_tokens()
         self.encoder, self.decoder = T5EncoderModel(w / "transformer", cfg), T5Stack(w / "transformer", cfg)
-        self.dropout, w = Dropout(cfg.classifier_dropout), w / "classification_head"
-        self.dense = Linear(w / "dense", D, D, act="tanh", dropout=cfg.classifier_dropout)
-        self.classifier = Linear(w / "out_proj", D, cfg.num_labels)
+        self.classifier = DenseClassifier(w / "classification_head", cfg, cfg.classifier_dropout)
 
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, L)."""
-        return self.classifier(self.dense(self.dropout(self.end(t))))
+        return self.classifier(self.end(t))
 
 
 class T5ForQuestionAnswering(ReadTwice):
@@ -73,5 +68,4 @@ class T5ForQuestionAnswering(ReadTwice):
     def forward(self, t: TextInputs) -> Seq2SeqQuestionAnsweringOutput:
         """-> logits (B, T) of an answer's first and last token."""
         x, seen = self.encode(t)
-        y = self.qa_outputs(x)
-        return Seq2SeqQuestionAnsweringOutput(y[:, :, 0], y[:, :, 1], seen)
+        return Seq2SeqQuestionAnsweringOutput(*split_spans(self.qa_outputs(x)), seen)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import Context, TextInputs, TextModel
-from ...inputs.causal import CausalLM
 from ...inputs.encoder_decoder import (
     INPUTS,
     BareDecoder,
@@ -20,6 +19,7 @@ from ...inputs.encoder_decoder import (
     TextToText,
     cross_attention,
 )
+from ...inputs.heads import CausalLM
 from ...nn import Dropout, Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import NameMap, Weights

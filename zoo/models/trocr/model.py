@@ -11,8 +11,8 @@ from ... import ops
 from ...cache import LayerCache
 from ...errors import MissingWeightError, WeightShapeError
 from ...inputs import Context, TextInputs
-from ...inputs.causal import CausalLM
 from ...inputs.encoder_decoder import ImageToText, cross_attention
+from ...inputs.heads import CausalLM
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights

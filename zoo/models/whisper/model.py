@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import Context, TextInputs
-from ...inputs.causal import CausalLM
 from ...inputs.encoder_decoder import INPUTS, EncoderDecoder, cross_attention
+from ...inputs.heads import CausalLM
 from ...inputs.sounds import SoundInputs, SoundModel
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
