@@ -57,14 +57,14 @@ def options_of(rng: random.Random, vocab: int) -> dict[str, Any]:
         more["num_return_sequences"] = rng.randint(1, beams)
         found |= {"num_beams": beams} | {name: more[name] for name in more if rng.random() < 0.6}
         found.pop("prompt_lookup_num_tokens", None)
-        # Of several forced ends all score alike, and which beam comes first is no rule.
-        if isinstance(found.get("forced_eos_token_id"), list):
-            del found["forced_eos_token_id"]
     if how == "sampling":
         more = {"temperature": rng.choice((0.3, 0.9, 2.0)), "top_k": rng.choice((0, 1, 5, 50))}
         more |= {"top_p": rng.choice((0.3, 0.9, 1.0)), "min_p": rng.choice((0.05, 0.5))}
         found |= {"do_sample": True} | {name: more[name] for name in more if rng.random() < 0.6}
         found.pop("prompt_lookup_num_tokens", None)
+    # Several forced ends score alike: which of them top_p leaves, or a beam ends with, is a matter of torch's sort.
+    if (how == "beams" or "top_p" in found) and isinstance(found.get("forced_eos_token_id"), list):
+        del found["forced_eos_token_id"]
     return {**found, **length}
 
 
