@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -18,6 +18,7 @@ from zoo.files.json_file import read_json
 from zoo.optional import pip_install
 from zoo.registry import FAMILIES
 
+from .modules import PREFIX
 from .specs import spec_class
 from .specs.common import Loaded
 from .taps import numbered
@@ -172,10 +173,13 @@ class Reference:
         found = self._processor().post_process_object_detection(output, threshold, self.torch.tensor(sizes))
         return [(_numpy(one["labels"]), _numpy(one["boxes"])) for one in found]
 
-    def stages(self, arrays: Mapping[str, np.ndarray], switches: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    def stages(
+        self, arrays: Mapping[str, np.ndarray], switches: Sequence[str] = (), modules: Iterable[str] = ()
+    ) -> dict[str, np.ndarray]:
         """Every stage's output, by name and in order: embeddings, layer.0, ..., and the fields of the output.
 
-        Images are (B, Y, X, C) here, in arrays and outputs.
+        Images are (B, Y, X, C) here, in arrays and outputs.  modules: names of modules whose outputs are stages, too,
+        if the model has them and they return arrays.
         """
         torch, found = self.torch, {}
 
@@ -188,7 +192,15 @@ class Reference:
 
             return hook
 
-        hooks = []
+        def keep_array(name: str) -> Any:
+            def hook(_module: Any, _inputs: Any, output: Any) -> None:
+                if torch.is_tensor(array := _only(output)):
+                    found[f"{PREFIX}{name}"] = _numpy(_channels_last(array))
+
+            return hook
+
+        named = dict(self.model.named_modules()) if modules else {}
+        hooks = [named[name].register_forward_hook(keep_array(name)) for name in modules if name in named]
         for name, module in self._places.items():
             if isinstance(module, torch.nn.ModuleList):
                 before = name.removesuffix("layer") + "embeddings"

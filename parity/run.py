@@ -94,7 +94,7 @@ def run(
 
         def theirs() -> Iterator[Stages]:
             for i, batch in enumerate(given.batches):
-                found = reference_stages(reference, batch)
+                found = reference_stages(reference, batch, ours.stages[i])
                 if exhibits and i == 0:
                     shown.extend(exhibits_of(config, architecture, batch, ours.stages[0], found, given.tokenizer))
                 yield found
@@ -138,5 +138,6 @@ def _of_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -
 
 
 def _of_reference(reference: Reference, given: Given, ours: Side) -> Side:
-    stages = [reference_stages(reference, batch) for batch in given.batches]
+    pairs = zip(given.batches, ours.stages, strict=True)
+    stages = [reference_stages(reference, batch, names) for batch, names in pairs]
     return Side(stages, written_by_reference(reference, ours.written, given.batches))

@@ -22,6 +22,7 @@ from zoo.weights import RawTensor
 from .choices import compare_ids, compare_masks, compare_objects, compare_pixels
 from .compare import Pair, Peaks, Rule, Stage, Sums, compare, has_tokens, measure, not_made
 from .graphs import graph_stages
+from .modules import PREFIX, comparable, modules_beside_layers, tapped_modules
 from .reference import Reference
 from .taps import outputs, tapped
 from .texts import Batch
@@ -43,7 +44,8 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
         found = graph_stages(model, arrays, switches)
         result: Any = found.get("logits")
     else:
-        with tapped(model) as found:
+        modules = list(modules_beside_layers(model))
+        with tapped(model) as found, tapped_modules(modules, found):
             result = model(**arrays, **switches)
         found.update(outputs(model, result))
     if _has_masks(type(model).__name__, batch):
@@ -63,9 +65,13 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
     return found
 
 
-def reference_stages(reference: Reference, batch: Batch) -> Stages:
-    """The same of the reference, whose logits of the whole text are what steps with a cache must give."""
-    found = reference.stages(batch.arrays, batch.switches)
+def reference_stages(reference: Reference, batch: Batch, like: Iterable[str] = ()) -> Stages:
+    """The same of the reference, whose logits of the whole text are what steps with a cache must give.
+
+    like: zoo's stages, among them the modules that are compared.
+    """
+    modules = [name.removeprefix(PREFIX) for name in like if name.startswith(PREFIX)]
+    found = reference.stages(batch.arrays, batch.switches, modules)
     if _has_masks(reference.architecture, batch):
         sizes = [(image.height, image.width) for image in batch.images]
         found["mask"] = np.concatenate([mask.ravel() for mask in reference.masks(found["logits"], sizes)])
@@ -147,6 +153,7 @@ class _Found:
 
     def add(self, batch: Batch, stages: Stages, wanted: Stages) -> None:
         peaks: Peaks = {}
+        stages, wanted = comparable(stages, wanted)
         for name in {**_heard(wanted, stages), **stages}:
             pair = Pair(batch.name, stages.get(name), wanted.get(name), batch.mask)
             if not batch.pooled and not any(has_tokens(name, x, batch.mask) for x in (pair.ours, pair.reference)):

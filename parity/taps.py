@@ -20,23 +20,23 @@ PARTS = {"embeddings": "embeddings", "backbone": "features", "positions": "posit
 Copy = Callable[[Any], Any]
 
 
-class _Tap:
+class Tap(Module):
     """Stands in the place of a module, and keeps a copy of what it returns; `before`: and of what it is given."""
 
     def __init__(self, inner: Any, name: str, record: dict[str, Any], keep: Copy, before: str | None = None):
-        self._inner, self._name, self._record, self._before, self._keep = inner, name, record, before, keep
+        self.inner, self._name, self._record, self._before, self._keep = inner, name, record, before, keep
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         if self._before is not None and self._name not in self._record:  # a layer may be run several times
             self._record[self._before] = self._keep(args[0])
-        out = self._inner(*args, **options)
+        out = self.inner(*args, **options)
         self._record[self._name] = self._keep(
             out[0] if isinstance(out, tuple) else out[-1] if isinstance(out, list) else out
         )
         return out
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        return getattr(self.inner, name)
 
 
 def body_of(model: Module) -> Any:
@@ -73,12 +73,17 @@ def _parts(node: Any) -> dict[str, str]:
     return parts | {name.removesuffix("s").replace("_layer", ".layer"): name for name in lists}
 
 
-def _copy(array: Any) -> np.ndarray:
+def copy_of(array: Any) -> np.ndarray:
     return np.array(ops.to_numpy(array))
 
 
+def stage_attributes(model: Module) -> list[tuple[Any, str]]:
+    """The attributes that `tapped` makes stages of: (body, its attribute)."""
+    return [(body, name) for body in bodies_of(model).values() for name in _parts(body).values()]
+
+
 @contextmanager
-def tapped(model: Module, keep: Copy = _copy) -> Iterator[dict[str, Any]]:
+def tapped(model: Module, keep: Copy = copy_of) -> Iterator[dict[str, Any]]:
     """Within the context each call of `model` writes its stages into the dict: embeddings, layer.0, layer.1, ...
 
     With several bodies: encoder.embeddings, ..., decoder.embeddings, ...  keep: what is written of an array.
@@ -91,12 +96,12 @@ def tapped(model: Module, keep: Copy = _copy) -> Iterator[dict[str, Any]]:
     for (stage, body, name), one in zip(places, inner, strict=True):
         before = f"{stage.removesuffix('layer')}embeddings"
         if isinstance(one, list):
-            taps = [_Tap(layer, f"{stage}.{i}", record, keep) for i, layer in enumerate(one)]
+            taps = [Tap(layer, f"{stage}.{i}", record, keep) for i, layer in enumerate(one)]
             if before in stages and one:
-                taps[0] = _Tap(one[0], f"{stage}.0", record, keep, before)
+                taps[0] = Tap(one[0], f"{stage}.0", record, keep, before)
             setattr(body, name, taps)
         elif not stage.endswith("embeddings"):
-            setattr(body, name, _Tap(one, stage, record, keep))
+            setattr(body, name, Tap(one, stage, record, keep))
     try:
         yield record
     finally:
@@ -105,7 +110,7 @@ def tapped(model: Module, keep: Copy = _copy) -> Iterator[dict[str, Any]]:
                 setattr(body, name, one)
 
 
-def outputs(model: Module, result: Any, keep: Copy = _copy) -> dict[str, Any]:
+def outputs(model: Module, result: Any, keep: Copy = copy_of) -> dict[str, Any]:
     """A model's output by name: the fields of a NamedTuple that are there, or a bare array by what it is."""
     if is_array(result):
         if len(result.shape) == 4 and type(model).__name__.endswith("ForMaskedImageModeling"):

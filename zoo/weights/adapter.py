@@ -220,9 +220,7 @@ class Adapted:
         return any(re.search(pattern, name) for pattern in self.name_map.ignored)
 
     def _canonical(self, name: str) -> str:
-        for pattern, new in self.name_map.renames.items():
-            name = re.sub(pattern, new, name)
-        return name.removeprefix(self.name_map.prefix + ".")
+        return self.name_map.rename(name).removeprefix(self.name_map.prefix + ".")
 
     def names(self) -> Collection[str]:
         return dict.fromkeys([*self.source.names(), *self.bases, *self.changes])

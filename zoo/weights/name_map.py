@@ -22,6 +22,7 @@ class NameMap:
     prefix: the base model's prefix in a checkpoint with a head ("bert" in `bert.embeddings...`).
     base: the first parts of the base model's names, to tell them from a head's in a file without the prefix.
     renames: patterns of legacy names -> their replacement.
+    part_renames: a part's prefix ("backbone") -> the renames below it, as those of a model of its own.
     ignored: patterns of canonical names that some files have and no model needs.
     transposed: patterns of the names of matrices that files have as (inputs, outputs), and models as (outputs, inputs).
     """
@@ -31,11 +32,25 @@ class NameMap:
     renames: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     transposed: tuple[str, ...] = ()
+    part_renames: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def rename(self, name: str) -> str:
+        """The canonical name of a tensor of a file."""
+        for part, renames in self.part_renames.items():
+            if name.startswith(f"{part}."):
+                name = f"{part}.{_replaced(name.removeprefix(f'{part}.'), renames)}"
+        return _replaced(name, self.renames)
 
     def transposes(self, name: str, dtype: str) -> bool:
         """True if files have this tensor transposed.  Matrices that zoo has quantised have the model's order."""
         kind = QUANT_TYPES.get(dtype)
         return (kind is None or kind.plain) and any(re.search(pattern, name) for pattern in self.transposed)
+
+
+def _replaced(name: str, renames: Mapping[str, str]) -> str:
+    for pattern, new in renames.items():
+        name = re.sub(pattern, new, name)
+    return name
 
 
 class RenamedSource:
@@ -103,9 +118,7 @@ class RenamedSource:
         files = dict.fromkeys(self.source.names())
         prefixed = any(name.startswith(prefix) for name in files)
         for file_name in files:
-            name = file_name
-            for pattern, new in self.name_map.renames.items():
-                name = re.sub(pattern, new, name)
+            name = self.name_map.rename(file_name)
             if is_base_model and prefixed and not name.startswith(prefix) and prefix + name in files:
                 self.heads.append(file_name)
                 continue

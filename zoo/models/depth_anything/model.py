@@ -22,7 +22,7 @@ from .config import KINDS, DepthAnythingConfig
 NAME_MAP = NameMap(
     prefix="depth_anything",
     base=(),
-    renames={old: new for old, new in DINOV2.renames.items() if "layers" not in old},  # which the neck has too
+    part_renames={"backbone": DINOV2.renames},
 )
 
 

@@ -33,10 +33,7 @@ NAME_MAP = NameMap(
     prefix="vision_encoder_decoder",
     base=(),
     # The encoder's names since version 5; the decoder has kept its own, among them `layers`.
-    renames={
-        r"^encoder\.layers\.(\d+)\.": r"encoder.encoder.layer.\1.",
-        **{old: new for old, new in BEIT_LAYOUT.renames.items() if "layers" not in old},
-    },
+    part_renames={"encoder": BEIT_LAYOUT.renames},
     ignored=(
         *IGNORED,
         r"^encoder\.pooler\.",
