@@ -18,6 +18,7 @@ sentencepiece = pytest.importorskip("sentencepiece", reason="needs sentencepiece
 
 T5 = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
 BYTES = {"model_type": "bpe", "byte_fallback": True}
+BRACKETS = {"bos_piece": "[CLS]", "eos_piece": "[SEP]", "user_defined_symbols": ["[MASK]"]}
 NORMALIZERS = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
 LAYOUTS = {
     "t5 nmt_nfkc_cf, symbols": (
@@ -38,9 +39,17 @@ LAYOUTS = {
     "llama without bytes": ("LlamaTokenizer", "tokenizer.model", {"model_type": "bpe"}),
     "llama, symbols": ("LlamaTokenizer", "tokenizer.model", {**BYTES, "user_defined_symbols": ["<x>", "<mask>"]}),
     "llama, spaces": ("LlamaTokenizer", "tokenizer.model", {**BYTES, "remove_extra_whitespaces": False}),
+    "albert": ("AlbertTokenizer", "spiece.model", {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, **BRACKETS}),
     "mbart-50, symbols": ("MBart50Tokenizer", "sentencepiece.bpe.model", {"user_defined_symbols": ["<x>"]}),
 }
-SETTINGS = ({}, {"legacy": True}, {"legacy": False}, {"add_bos_token": True, "add_eos_token": True}, {"extra_ids": 2})
+SETTINGS = (
+    {},
+    {"additional_special_tokens": None},
+    {"legacy": True},
+    {"legacy": False},
+    {"add_bos_token": True, "add_eos_token": True},
+    {"extra_ids": 2},
+)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -54,6 +63,21 @@ def test_layouts(layout, tmp_path):
             continue
         theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
         assert not differences(theirs, Tokenizer.from_folder(tmp_path)), settings
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("config", [{}, {"additional_special_tokens": ["hello"]}])
+def test_special_tokens_map(layout, config, tmp_path):
+    """Its additional_special_tokens do not count beside those of the model, its roles do."""
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    name, file, options = LAYOUTS[layout]
+    if "own sentinels" in layout:  # transformers refuses another number of them
+        config = {**config, "extra_ids": 2}
+    eos = {"content": "</s>", "lstrip": False, "rstrip": True, "normalized": True, "single_word": False}
+    stated = {"additional_special_tokens": ["<x>"], "eos_token": eos, "unk_token": "<unk>"}
+    files = {"tokenizer_config.json": {"tokenizer_class": name, **config}, "special_tokens_map.json": stated}
+    write(tmp_path, {file: sentencepiece_model(**options), **files})
+    assert not differences(transformers.AutoTokenizer.from_pretrained(tmp_path), Tokenizer.from_folder(tmp_path))
 
 
 def test_a_model_that_no_class_reads(tmp_path):

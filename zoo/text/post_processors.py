@@ -56,8 +56,10 @@ def cls_sep(t: Tokens) -> Any:
 
 
 def albert(t: Tokens) -> Any:
-    """That of the file, or else [CLS] A [SEP]."""
-    return None if t.backend.post_processor is not None else cls_sep(t)
+    """That of the file, or else what flags ask for, or else [CLS] A [SEP]."""
+    if t.backend.post_processor is not None:
+        return None
+    return by_flags(t) if {"add_bos_token", "add_eos_token"} & t.config.keys() else cls_sep(t)
 
 
 def _roberta(t: Tokens, begin: str, end: str, trim: bool, prefix: bool) -> Any:

@@ -43,14 +43,23 @@ def tokenizer_json(folder: CheckpointFolder, name: str) -> dict[str, Any]:
 
 
 def declared_tokens(
-    folder: CheckpointFolder, have: Collection[str], config: Mapping[str, Any], raw: Mapping[str, Any] | None
+    folder: CheckpointFolder,
+    have: Collection[str],
+    config: Mapping[str, Any],
+    raw: Mapping[str, Any] | None,
+    from_pieces: bool = False,
 ) -> DeclaredTokens:
     """The tokens of a checkpoint's files.
 
     As in transformers: `added_tokens_decoder` makes special_tokens_map.json, added_tokens.json and the tokens of
-    tokenizer.json (`raw`) void; without it each of these outranks those before it, and all tokenizer_config.json.
+    tokenizer.json (`raw`) void; without it each of these outranks those before it, and all tokenizer_config.json, but
+    for `additional_special_tokens`.  from_pieces: True where a SentencePiece model states these.
     """
     where, source = folder.where("tokenizer_config.json"), dict(config)
+    if EXTRA[1] in source and not source.get(EXTRA[0]):
+        source[EXTRA[0]] = source.pop(EXTRA[1])
+        if source[EXTRA[0]] is None and from_pieces:  # mT5's file says so
+            source[EXTRA[0]] = []
     decoder = config.get("added_tokens_decoder")
     added: dict[int, tokenizers.AddedToken] = {}
     if decoder is not None:
@@ -65,6 +74,8 @@ def declared_tokens(
         stated = dict.fromkeys(source, where)
         if "special_tokens_map.json" in have:
             own = tokenizer_json(folder, "special_tokens_map.json")
+            if from_pieces or EXTRA[0] in source:
+                own.pop(EXTRA[1], None)
             # A list of tokens adds to that of tokenizer_config.json under the same name.
             if isinstance(lists := own.get(EXTRA[0]), list) and isinstance(source.get(EXTRA[0]), list):
                 own = {**own, EXTRA[0]: [*source[EXTRA[0]], *lists]}

@@ -47,7 +47,8 @@ class TokenizerClass:
     model_max_length: int | None = None  # tokens
     flags: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)  # role -> those of its token, if not stated
     flags_of_files: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)  # where there is no tokenizer.json
-    prepare: Callable[[Settings], Callable[[str], str]] | None = None  # makes what is done to a text before all else
+    # Makes what is done to a text before all else; it is given the backend, too, with all added tokens.
+    prepare: Callable[[Settings, Any], Callable[[str], str]] | None = None
     is_plain: bool = False  # True if its special tokens lose the flags that files state
     extra: Callable[[Settings], list[Symbol]] | None = None  # special tokens beside the roles, where no file states any
 
@@ -301,6 +302,7 @@ CLASSES: dict[str, TokenizerClass] = {
         model_max_length=64,
         flags={role: {"lstrip": True, "rstrip": True} for role in ("eos", "unk", "pad")},
         prepare=parts.SiglipTexts,
+        extra=lambda s: [],  # those of the model are pieces as any other
     ),
     "PegasusTokenizer": TokenizerClass(
         {**_T5, "mask": "<mask_2>"},

@@ -84,7 +84,8 @@ def _load(folder: CheckpointFolder) -> Loaded:
         return _of_marian(folder, have, config, declared_tokens(folder, have, config, None))
     if name == "SiglipTokenizer" and CLASSES[name].file in have:
         raw = None  # which transformers' class does not read, either
-    declared = declared_tokens(folder, have, config, raw)
+    from_pieces = raw is None and name != "SiglipTokenizer" and any(file.endswith(".model") for file in have)
+    declared = declared_tokens(folder, have, config, raw, from_pieces)
     if raw is None:
         cls, vocabulary = _of_files(folder, have, name, declared, config)
     else:
@@ -132,7 +133,7 @@ def _load(folder: CheckpointFolder) -> Loaded:
         truncation_side=_side(config, "truncation_side", truncation.get("direction", "right")),
         tidies=_tidies(config, type(backend.model).__name__),
         typed="token_type_ids" in names if isinstance(names, list) else raw is not None if cls is None else cls.typed,
-        prepare=cls.prepare(settings) if cls is not None and cls.prepare is not None and from_class else None,
+        prepare=cls.prepare(settings, backend) if cls is not None and cls.prepare is not None and from_class else None,
         word_end="</w>" if cls is CLASSES["CLIPTokenizer"] else "",
     )
 

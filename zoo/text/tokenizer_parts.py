@@ -304,10 +304,11 @@ def siglip(s: Settings) -> Part:
 class SiglipTexts:
     """A text as SigLIP reads it: in small letters, without punctuation, with a space before it."""
 
-    def __init__(self, s: Settings):
+    def __init__(self, s: Settings, backend: Any):
         self.lower = s.flag("do_lower_case", True)
         self.normalizer = SentencePieceNormalizer(s.vocabulary.source or SentencePieceModel([]))
-        self.segments, self.end = Segments(s.roles.values()), s.roles.get("eos")
+        added = (token.content for token in backend.get_added_tokens_decoder().values())
+        self.segments, self.end = Segments(added), s.roles.get("eos")
 
     def __call__(self, text: str) -> str:
         parts = self.segments.split("▁" + text.replace("▁", " "))
