@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from zoo.quant import QUANT_TYPES
-from zoo.quant.kinds import OF_BLOCKS
+from zoo.quant.kinds import BLOCK_TYPES
 
 from .budgets import Budget
 
@@ -205,7 +205,7 @@ def _packed() -> list[Case]:
         arguments = (Shape((M, inputs)), kind, fields(kind, outputs, inputs))
         return Case(f"{name}, {kind}, {M}", f"{function}.{function}", arguments, budget, dtypes)
 
-    kinds = "INT8", *(kind.name for kind in OF_BLOCKS)
+    kinds = "INT8", *(kind.name for kind in BLOCK_TYPES)
     return [
         *(case("llama-8b up", kind, 1, 4096, 28672, ALL if kind == "INT4_32" else ("bfloat16",)) for kind in kinds),
         case("llama-8b down", "INT4_32", 1, 14336, 4096),

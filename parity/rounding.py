@@ -89,7 +89,7 @@ def beside_the_package(checkpoint: Checkpoint) -> Measure:
     tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(checkpoint.weights[0]).tensors}
     for name, entry in header.tensors.items():
         stored = read_entry(header, entry)
-        rows = stored if len(entry.shape) == 2 or not QUANT_TYPES[entry.dtype].plain else stored.reshape(1, -1)
+        rows = stored if len(entry.shape) == 2 or not QUANT_TYPES[entry.dtype].is_plain else stored.reshape(1, -1)
         ours = QuantRows(QUANT_TYPES[entry.dtype], entry.shape[-1], (rows,)).dequantise()
         theirs = gguf.quants.dequantize(tensors[name].data, tensors[name].tensor_type).reshape(ours.shape)
         worst, count = max(worst, float(np.abs(ours - theirs).max(initial=0))), count + ours.size

@@ -77,7 +77,7 @@ class KVCache:
         self.cross: dict[int, tuple[Array, Array, Array | None]] = {}
         self._memory: dict[tuple[bool, int], Any] = {}  # of more rows, by `admit`
         self.larger: KVCache | None = None  # the cache whose first rows' memory this one has, by `first`
-        self.whole = ops.skips_unseen(like)
+        self.whole = ops.accepts_full_cache(like)
 
     def __getitem__(self, layer: int) -> LayerCache:
         """One layer's part."""

@@ -210,7 +210,7 @@ class Conv2d(Module):
             return ops.activate(y if residual is None else y + residual, self.post)
         weight, bias = self._folded
         if (
-            self.norm and self._prepared is not None and not ops.reads_prepared(x)
+            self.norm and self._prepared is not None and not ops.reads_prepared_weights(x)
         ):  # the model was moved to another device
             weight, bias = self.norm.fold(self.weight, self.bias)
         return ops.conv2d(x, weight, bias, *size, self.act, residual, self.post, self._prepared)

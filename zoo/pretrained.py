@@ -347,7 +347,7 @@ def _choice(weights: str | None, named: RenamedSource) -> QuantChoice | None:
         )
     choice = QUANT_CHOICES[weights]
     found = {
-        kind for name in named.names() if (kind := named.dtype(name)) in QUANT_TYPES and not QUANT_TYPES[kind].plain
+        kind for name in named.names() if (kind := named.dtype(name)) in QUANT_TYPES and not QUANT_TYPES[kind].is_plain
     }
     if found and not choice.matrices in found <= set(choice):
         raise UnsupportedError(
@@ -360,7 +360,9 @@ def _choice(weights: str | None, named: RenamedSource) -> QuantChoice | None:
 def _has_16bit(named: RenamedSource) -> bool:
     """True if matrices have 16-bit numbers, and none is quantised."""
     found = {named.dtype(name) for name in named.names()}
-    return not found.isdisjoint(("F16", "BF16")) and all(QUANT_TYPES[kind].plain for kind in found & QUANT_TYPES.keys())
+    return not found.isdisjoint(("F16", "BF16")) and all(
+        QUANT_TYPES[kind].is_plain for kind in found & QUANT_TYPES.keys()
+    )
 
 
 def _one_dtype(named: RenamedSource) -> str:

@@ -119,7 +119,7 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
                 continue
             owners[part.name] = array
             for name in (part.name, *model._copies.get(part.name, ())):
-                if isinstance(rows, QuantRows) and not rows.kind.plain and dtype is None:
+                if isinstance(rows, QuantRows) and not rows.kind.is_plain and dtype is None:
                     out |= {n: _Unsaved(a, kind, kind) for n, kind, a in stored_fields(name, rows)}
                 else:
                     was = part.dtype if part.dtype in _FLOATS else "F32"

@@ -55,7 +55,7 @@ def test_the_sizes_are_those_of_the_reference():
 
     for number, (name, block, size) in TYPES.items():
         assert (NAMED[name], gguf.GGML_QUANT_SIZES[NAMED[name]]) == (number, (block, size))
-        if not QUANT_TYPES[name].plain:
+        if not QUANT_TYPES[name].is_plain:
             assert (QUANT_TYPES[name].block, QUANT_TYPES[name].fields[0].per_block) == (block, size)
 
 
@@ -134,7 +134,7 @@ def test_a_model_in_blocks_on_torch(kind, tmp_path, monkeypatch):
         model = load_model(path, device="torch:cpu", dtype=dtype)
         parts = [part for _, leaf in leaves(model) if isinstance(leaf, QuantTensor) for part in leaf.parts]
         assert bool(parts) == (dtype != "float32")
-        assert not any(part.kind.plain or part.kind.name.startswith("Q") for part in parts)
+        assert not any(part.kind.is_plain or part.kind.name.startswith("Q") for part in parts)
         assert np.abs(ops.to_numpy(model(ids)) - wanted).max() <= error * np.abs(wanted).max()
     again = load_model(zoo.save(load_model(path, device="torch:cpu"), tmp_path / "saved"))
     np.testing.assert_allclose(again(ids), wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())

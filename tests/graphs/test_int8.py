@@ -12,7 +12,7 @@ from tests.ops import naive as naive_ops
 from zoo import ops
 from zoo.engines.onnx.ops import quantised
 from zoo.engines.onnx.ops.graph import GraphBuilder
-from zoo.engines.onnx.ops.quantised import PLAIN, Int8, ProductPlan, plan_for, rounded
+from zoo.engines.onnx.ops.quantised import PLAIN_PRODUCT, Int8, ProductPlan, plan_for, round_to_int8
 from zoo.engines.onnx.ops.symbol import FLOAT, Symbol
 from zoo.engines.onnx.session import Session
 from zoo.engines.onnx.signature import GraphInput
@@ -21,7 +21,7 @@ from zoo.inputs import TextInputs
 from zoo.models.bert import BertConfig, BertModel
 from zoo.models.vit import ViTConfig, ViTModel
 from zoo.nn import Module
-from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor, plain
+from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor, float_tensor
 from zoo.typing import RecordField
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
@@ -36,7 +36,7 @@ class Product(Module):
     """One linear layer."""
 
     def __init__(self, weight, bias):
-        self.weight = weight if isinstance(weight, QuantTensor) else plain(weight)
+        self.weight = weight if isinstance(weight, QuantTensor) else float_tensor(weight)
         self.bias = bias
 
     def forward(self, x):
@@ -59,7 +59,7 @@ def twin(x, matrix, channels=(), per_token=True, exact=False):
     few = list(channels)
     rest, whole = x.copy(), matrix.copy()
     rest[:, few] = whole[:, few] = 0
-    data, scale = rounded(whole, exact)
+    data, scale = round_to_int8(whole, exact)
     size = np.abs(rest).max(1, keepdims=True) if per_token else np.ones((len(x), 1), np.float32)
     rest = rest / size
     low, high = min(rest.min(), np.float32(0)), max(rest.max(), np.float32(0))
@@ -79,7 +79,7 @@ def error(found, wanted):
 def test_a_matrix_is_rounded_by_half_a_step_at_most(shape, exact):
     matrix = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     matrix[3] = 0
-    data, scale = rounded(matrix, exact)
+    data, scale = round_to_int8(matrix, exact)
     assert data.dtype == np.int8
     assert np.abs(data.astype(int)).max() <= 127
     step = np.maximum(scale, 1e-30)[:, None]
@@ -101,11 +101,11 @@ def test_no_sum_is_cut_off_whatever_the_processor(rows):
     pairs = np.stack([left, quantised.PAIR - left], -1) * rng.choice([-1, 1], (64, 64, 1))
     matrix = pairs.reshape(64, 128).astype(np.float32)
     matrix[:, :2] = (127, 1)  # so that the scale is 1
-    data, scale = rounded(matrix)
+    data, scale = round_to_int8(matrix)
     assert (data == matrix).all()
     assert (scale == 1).all()
     x = np.repeat(rng.choice([-1.0, 1.0], (rows, 64)), 2, 1).astype(np.float32)
-    together = Int8({"weight": ProductPlan(PLAIN.channels, False)})
+    together = Int8({"weight": ProductPlan(PLAIN_PRODUCT.channels, False)})
     for standard in (False, True):
         found = product(matrix, together, standard)(x)
         assert error(found, twin(x, matrix, per_token=False)) < 1e-6
@@ -114,7 +114,9 @@ def test_no_sum_is_cut_off_whatever_the_processor(rows):
 
 
 @pytest.mark.parametrize("standard", [False, True])
-@pytest.mark.parametrize("chosen", [PLAIN, ProductPlan(PLAIN.channels, False), ProductPlan(np.array([3, 70]), True)])
+@pytest.mark.parametrize(
+    "chosen", [PLAIN_PRODUCT, ProductPlan(PLAIN_PRODUCT.channels, False), ProductPlan(np.array([3, 70]), True)]
+)
 def test_products_equal_a_naive_twin(chosen, standard):
     rng = np.random.default_rng(2)
     weight, bias = rng.normal(size=(96, 80)).astype(np.float32), rng.normal(size=96).astype(np.float32)
@@ -125,7 +127,9 @@ def test_products_equal_a_naive_twin(chosen, standard):
 
 
 @pytest.mark.parametrize("standard", [False, True])
-@pytest.mark.parametrize("chosen", [PLAIN, ProductPlan(PLAIN.channels, False), ProductPlan(np.array([3, 70]), False)])
+@pytest.mark.parametrize(
+    "chosen", [PLAIN_PRODUCT, ProductPlan(PLAIN_PRODUCT.channels, False), ProductPlan(np.array([3, 70]), False)]
+)
 def test_parts_of_a_fused_projection_share_the_rounded_input(chosen, standard):
     rng = np.random.default_rng(8)
     parts = [rng.normal(size=(n, 80)).astype(np.float32) for n in (32, 64, 40)]
@@ -246,7 +250,7 @@ def test_tokens_that_share_a_scale_keep_their_embeddings_by_outliers(real, measu
     cosines = measured(precision)
     assert cosines.mean() > 0.997
     assert cosines.min() > 0.995
-    precision.plans = {name: ProductPlan(PLAIN.channels, False) for name in precision.plans}
+    precision.plans = {name: ProductPlan(PLAIN_PRODUCT.channels, False) for name in precision.plans}
     assert measured(precision).mean() < 0.995
 
 
@@ -263,17 +267,17 @@ def test_each_measure_is_needed(real, measured, fault, monkeypatch):
             scale = np.abs(matrix).max(1) / 63
             return np.rint(matrix / scale[:, None]).astype(np.int8), scale
 
-        monkeypatch.setattr(quantised, "rounded", coarse)
+        monkeypatch.setattr(quantised, "round_to_int8", coarse)
     assert measured(precision).mean() < 0.9993
 
 
 def test_a_neighbours_scale_or_a_wrong_zero_is_found(real, measured, monkeypatch):
     def neighbours(matrix, exact=False):
-        data, scale = rounded(matrix, exact)
+        data, scale = round_to_int8(matrix, exact)
         return data, np.roll(scale, 1)
 
     precision = int8(real[0].encode, real[1])
-    monkeypatch.setattr(quantised, "rounded", neighbours)
+    monkeypatch.setattr(quantised, "round_to_int8", neighbours)
     assert measured(precision).mean() < 0.99
 
 
@@ -326,7 +330,7 @@ def test_a_table_in_int8_is_looked_up_as_it_is_stored():
 
 
 def test_large_tables_are_stored_in_int8(running, monkeypatch):
-    monkeypatch.setattr(quantised, "LARGE", 1 << 10)
+    monkeypatch.setattr(quantised, "MIN_INT8_TABLE", 1 << 10)
     model = BertModel.from_config(BertConfig(vocab_size=500, **SMALL))
     record = model.tokens(np.random.default_rng(7).integers(0, 500, (2, 9)))
     traced = trace(model.encode, record, precision=Int8())

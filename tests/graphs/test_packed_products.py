@@ -19,7 +19,7 @@ from zoo.ops.on_numpy.quantise import quantise
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 from zoo.typing import RawTensor
 
-PACKED = [name for name in NARROW if not QUANT_TYPES[name].plain]
+PACKED = [name for name in NARROW if not QUANT_TYPES[name].is_plain]
 
 
 def error(found, wanted):
@@ -69,7 +69,7 @@ def test_a_large_matrix_is_several_products(name, rng, running, monkeypatch):
     weight, bias = matrix(rng, name, rows=80, columns=256), rng.standard_normal(80, np.float32)
     x = rng.standard_normal((3, 256), np.float32)
     (wanted,) = running(product(weight, bias, precision=Int4(0))).run(None, {"x": x})
-    monkeypatch.setattr(packed, "LARGEST", 33 * 256)
+    monkeypatch.setattr(packed, "MAX_PRODUCT_ELEMENTS", 33 * 256)
     graph = product(weight, bias, precision=Int4(0))
     assert [node.op for node in graph.nodes].count("MatMulNBits") == 3
     (found,) = running(graph).run(None, {"x": x})

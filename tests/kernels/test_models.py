@@ -24,7 +24,7 @@ from zoo.engines import triton as kernels
 from zoo.engines.triton import activations, attention, decode, gemv, norm, packed_dot, packed_gemv, rope, softmax
 from zoo.loading import load_model
 from zoo.ops import to_numpy
-from zoo.quant import QuantTensor, plain
+from zoo.quant import QuantTensor, float_tensor
 
 # What each kernel is called by.
 KERNELS = {
@@ -194,7 +194,7 @@ def _of_parts(device: str) -> tuple[QuantTensor, QuantTensor]:
     """Parts of several kinds, on a device and as NumPy has them."""
     parts = [
         *(rows(kind, 5 + i, 64, i) for i, kind in enumerate(packed_gemv.QUANT_TYPES)),
-        plain(np.ones((3, 64), "f4")),
+        float_tensor(np.ones((3, 64), "f4")),
     ]
     of_numpy = QuantTensor([row for part in parts for row in (part.parts if isinstance(part, QuantTensor) else [part])])
     return QuantTensor(of_numpy.map(lambda array: torch.from_numpy(array).to(device)).parts, torch.float32), of_numpy

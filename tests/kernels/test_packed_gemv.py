@@ -66,7 +66,7 @@ def test_the_matrix_is_read_once_as_it_is_stored(kind, device, interpreter):
     with interpreter.counting() as counts:
         packed_gemv(x, kind, given)
     of_bytes = given[0].dtype == torch.int8
-    for name, field in matrix.kind.named(given).items():
+    for name, field in matrix.kind.name_fields(given).items():
         groups = field.shape[0] * 2048 // (16 if of_bytes else 32)  # each reads what its block has
         name = name if of_bytes else name.replace("data", "words")
         once = field.numel() if name in ("data", "words") or field.ndim == 1 else groups

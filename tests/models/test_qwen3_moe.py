@@ -26,5 +26,5 @@ def test_an_expert_reads_the_rows_that_chose_it_alone():
         read.append(rows)
         return rows
 
-    np.testing.assert_array_equal(ops.mix(x, shares, [expert] * 3), x)
+    np.testing.assert_array_equal(ops.combine_experts(x, shares, [expert] * 3), x)
     assert [rows[:, 0].tolist() for rows in read] == [[0, 9], [0, 3, 6]]

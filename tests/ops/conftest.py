@@ -14,6 +14,6 @@ def lib(request, monkeypatch):
         torch = pytest.importorskip("torch", reason="needs torch, the other backend")
         # A tensor can be neither read-only nor reversed.
         return lambda x: torch.from_numpy(x if min(x.strides, default=0) >= 0 and x.flags.writeable else x.copy())
-    monkeypatch.setattr(threads, "ALONE", 0)
+    monkeypatch.setattr(threads, "MIN_PARALLEL_NS", 0)
     monkeypatch.setattr(threads, "_chosen", 1 if request.param == "numpy" else 3)
     return lambda x: x

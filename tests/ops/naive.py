@@ -176,15 +176,15 @@ def add_scaled(x, y, scale):
     return _f64(x) + _f64(scale) * _f64(y)
 
 
-def route(logits, chosen, normalise):
-    shares = softmax(logits)
-    for row in shares:
-        row[np.argsort(-row)[chosen:]] = 0
-    return shares / shares.sum(-1, keepdims=True) if normalise else shares
+def top_k_gates(logits, k, normalise):
+    gates = softmax(logits)
+    for row in gates:
+        row[np.argsort(-row)[k:]] = 0
+    return gates / gates.sum(-1, keepdims=True) if normalise else gates
 
 
-def mix(x, shares, experts):
-    return sum(_f64(shares[:, i, None]) * _f64(expert(x)) for i, expert in enumerate(experts))
+def combine_experts(x, gates, experts):
+    return sum(_f64(gates[:, i, None]) * _f64(expert(x)) for i, expert in enumerate(experts))
 
 
 def bucket(x, starts):

@@ -14,7 +14,7 @@ def dequantise(matrix):
 
 
 def _row(part, e):
-    fields = part.kind.named([array[e] for array in part.arrays])
+    fields = part.kind.name_fields([array[e] for array in part.arrays])
     data = fields["data"]
     match part.kind.name:
         case "F64" | "F32" | "F16":

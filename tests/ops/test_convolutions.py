@@ -21,11 +21,11 @@ def blocks(request, monkeypatch):
     monkeypatch.setattr(threads, "_chosen", threads._chosen)  # what set_count changes is undone
     threads.set_count(1 if request.param.startswith("one") else 3)
     if request.param.startswith("3"):
-        for module, name, value in [(threads, "ALONE", 0), (winograd, "TILES", 3), (conv, "WINDOWS", 500)]:
+        for module, name, value in [(threads, "MIN_PARALLEL_NS", 0), (winograd, "TILES", 3), (conv, "WINDOWS", 500)]:
             monkeypatch.setattr(module, name, value)
-        monkeypatch.setattr(conv, "MANY", 1)
-        monkeypatch.setattr(conv, "STACKED", 4)
-        monkeypatch.setattr(blas, "unpacked", lambda: True)
+        monkeypatch.setattr(conv, "MIN_WINDOWS", 1)
+        monkeypatch.setattr(conv, "STACK_WINDOWS", 4)
+        monkeypatch.setattr(blas, "needs_no_packing", lambda: True)
         monkeypatch.setattr(pool, "PIECE", 20)
 
 
@@ -44,9 +44,9 @@ def normal(rng, *shape, dtype=np.float32):
     ("size", "padding"),
     [((1, 1), 1), ((1, 1), 3), ((1, 30), 1), ((2, 3), (2, 0)), ((4, 4), 0), ((4, 4), 1), ((5, 9), 3), ((17, 13), 1)],
 )
-@pytest.mark.parametrize("wide", [1, winograd.WIDE], ids=["2 x 2", "4 x 4"])
+@pytest.mark.parametrize("wide", [1, winograd.MIN_KERNELS_FOR_M2], ids=["2 x 2", "4 x 4"])
 def test_winograd(wide, size, padding, dtype, rng, monkeypatch):
-    monkeypatch.setattr(winograd, "WIDE", wide)
+    monkeypatch.setattr(winograd, "MIN_KERNELS_FOR_M2", wide)
     for B, C, D in [(1, 1, 3), (2, 3, 1), (3, 16, 20)]:
         x, bias = normal(rng, B, *size, C, dtype=dtype), normal(rng, D, dtype=dtype)
         weight = normal(rng, D, C, 3, 3, dtype=dtype)
@@ -107,10 +107,10 @@ def test_a_large_image_has_its_weight_transformed(monkeypatch, rng):
     check(ops.conv2d(x, weight, padding=1), wanted, np.float32)
 
 
-@pytest.mark.parametrize("wide", [1, winograd.WIDE], ids=["2 x 2", "4 x 4"])
+@pytest.mark.parametrize("wide", [1, winograd.MIN_KERNELS_FOR_M2], ids=["2 x 2", "4 x 4"])
 def test_what_winograd_rounds(wide, rng, monkeypatch):
     """On as many channels as networks have; what is measured against is float64, as is torch: 2.0e-6 there."""
-    monkeypatch.setattr(winograd, "WIDE", wide)
+    monkeypatch.setattr(winograd, "MIN_KERNELS_FOR_M2", wide)
     x, weight = np.maximum(normal(rng, 1, 16, 12, 512), 0), normal(rng, 64, 512, 3, 3) / 68
     wanted = ops.conv2d(x.astype(np.float64), weight.astype(np.float64), padding=1)
     found = ops.conv2d(x, weight, padding=1, prepared=ops.prepare_conv(weight))
@@ -139,7 +139,7 @@ def test_of_a_prepared_weight_only_the_shape_is_looked_at(rng):
     x, weight = normal(rng, 1, 9, 8, 16), normal(rng, 16, 16, 3, 3)
     prepared = ops.prepare_conv(weight)
     wanted = ops.conv2d(x, weight, padding=1, prepared=prepared)
-    assert ops.reads_prepared(x)
+    assert ops.reads_prepared_weights(x)
     np.testing.assert_array_equal(ops.conv2d(x, weight * np.nan, padding=1, prepared=prepared), wanted)
 
 

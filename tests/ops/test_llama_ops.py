@@ -13,7 +13,7 @@ from zoo import ops
 from zoo.errors import InputError
 from zoo.ops.on_numpy import blas, quantised, threads
 from zoo.quant import QUANT_TYPES as FORMS
-from zoo.quant import QuantRows, QuantTensor, plain
+from zoo.quant import QuantRows, QuantTensor, float_tensor
 
 FEW_AND_MANY = [(1, 1), (2, 3), (3, 40), (1, 300)]  # row-major, feature-major, several blocks
 
@@ -154,7 +154,7 @@ def bfloat16(x):
 
 def rows(x):
     """The array of a quantised type; bfloat16 is stored as uint16."""
-    return QuantRows(FORMS["BF16"], x.shape[1], (x,)) if x.dtype == np.uint16 else plain(x).parts[0]
+    return QuantRows(FORMS["BF16"], x.shape[1], (x,)) if x.dtype == np.uint16 else float_tensor(x).parts[0]
 
 
 def matrix(*arrays):
@@ -180,8 +180,8 @@ QUANT_TYPES = {
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("unpacked", [True, False])
 def test_linear_on_halves(kind, tokens, count, unpacked, make, rng, monkeypatch):
-    monkeypatch.setattr(blas, "unpacked", lambda: unpacked)
-    monkeypatch.setattr(threads, "ALONE", 0)
+    monkeypatch.setattr(blas, "needs_no_packing", lambda: unpacked)
+    monkeypatch.setattr(threads, "MIN_PARALLEL_NS", 0)
     monkeypatch.setattr(threads, "_chosen", threads._chosen)
     monkeypatch.setattr(quantised, "TILE", 600)  # so that small matrices make several tiles
     threads.set_count(count)
@@ -210,10 +210,10 @@ def test_widening_is_exact(rng):
     wanted = (bits.astype(np.uint32) << 16).view(np.float32)
     every = rows(bits.reshape(256, 256))
     np.testing.assert_array_equal(every.dequantise(), wanted.reshape(256, 256))
-    even, odd = (part.copy() for part in quantised.widened(every, 2))
+    even, odd = (part.copy() for part in quantised.widen_rows(every, 2))
     np.testing.assert_array_equal(even, wanted.reshape(256, 256)[:, 0::2])
     np.testing.assert_array_equal(odd, wanted.reshape(256, 256)[:, 1::2])
-    np.testing.assert_array_equal(next(quantised.widened(every, 1)), wanted.reshape(256, 256))
+    np.testing.assert_array_equal(next(quantised.widen_rows(every, 1)), wanted.reshape(256, 256))
 
 
 def test_embedding_of_halves(rng):

@@ -9,7 +9,7 @@ from tests.ops import naive
 from zoo import ops
 from zoo.ops.on_numpy import threads
 from zoo.ops.on_numpy.linear import ONE_ROW
-from zoo.quant import QuantTensor, plain
+from zoo.quant import QuantTensor, float_tensor
 
 
 @pytest.fixture(params=[None, 1, 2])
@@ -25,7 +25,7 @@ def weights(rng, kind):
     parts = [rng.standard_normal((rows, 1600)).astype(np.float32) for rows in (700, 33, 5)]
     for part in parts:
         part.flags.writeable = False
-    return parts[0] if kind == "one" else plain(*parts)
+    return parts[0] if kind == "one" else float_tensor(*parts)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -34,7 +34,7 @@ def weights(rng, kind):
 def test_equals_the_naive_product(kind, more, dtype, count, rng):
     weight = weights(rng, kind)
     if isinstance(weight, QuantTensor):
-        weight = plain(*(part.arrays[0].astype(dtype) for part in weight.parts))
+        weight = float_tensor(*(part.arrays[0].astype(dtype) for part in weight.parts))
     else:
         weight = weight.astype(dtype, copy=False)
     rows = len(weight)

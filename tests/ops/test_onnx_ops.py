@@ -155,7 +155,7 @@ def test_lookups():
 def test_experts(normalise):
     def through(f):
         def run(x, a, b, c):
-            return f.mix(x, f.route(x, 2, normalise), [lambda rows, w=w: rows * w for w in (a, b, c)])
+            return f.combine_experts(x, f.top_k_gates(x, 2, normalise), [lambda rows, w=w: rows * w for w in (a, b, c)])
 
         return run
 

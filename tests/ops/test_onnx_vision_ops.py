@@ -42,7 +42,7 @@ def test_convolution_with_a_residual():
 @pytest.mark.parametrize("wide", [1, 1 << 20])
 def test_convolutions_of_many_channels(wide, padding, monkeypatch):
     monkeypatch.setattr(onnx_winograd, "CHANNELS", 1)
-    monkeypatch.setattr(numpy_winograd, "WIDE", wide)  # from which tiles are 4 x 4 instead of 6 x 6
+    monkeypatch.setattr(numpy_winograd, "MIN_KERNELS_FOR_M2", wide)  # from which tiles are 4 x 4 instead of 6 x 6
 
     def run(x, w, b):
         y = ops.conv2d(x, w, b, 1, padding, act="relu")

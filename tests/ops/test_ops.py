@@ -18,7 +18,7 @@ from zoo import ops
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops import on_numpy
 from zoo.ops.on_numpy import activations, blas
-from zoo.quant import plain
+from zoo.quant import float_tensor
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -50,7 +50,7 @@ def test_linear_strides(lib, how, T):
 @pytest.mark.parametrize("unpacked", [True, False])
 def test_linear_by_tiles(lib, N, d, unpacked, monkeypatch):
     """Numbers of tokens that are padded, cut into panels or taken as they lie: as BLAS likes it."""
-    monkeypatch.setattr(blas, "unpacked", lambda: unpacked)
+    monkeypatch.setattr(blas, "needs_no_packing", lambda: unpacked)
     (x, w, b, r), expected = of_tiles(N, d)
     check(ops.linear(lib(x), lib(w), lib(b), "gelu", lib(r)), expected)
     alike = ops.linear(lib(x), lib(np.eye(d[0], dtype=np.float32)))  # as the backend itself lays an array out
@@ -67,11 +67,11 @@ def of_tiles(N, d):
 @pytest.mark.parametrize("N", [1, 2, 3, 7, 24, 25, 130])
 @pytest.mark.parametrize("unpacked", [True, False])
 def test_linear_of_several_matrices(lib, N, unpacked, monkeypatch):
-    monkeypatch.setattr(blas, "unpacked", lambda: unpacked)
+    monkeypatch.setattr(blas, "needs_no_packing", lambda: unpacked)
     heights = (197, 1, 63, 65)
     x, parts, b = normal(1, N, 33), tuple(normal(h, 33, seed=h) for h in heights), normal(sum(heights))
-    found = ops.linear(lib(x), plain(*map(lib, parts)), lib(b), "tanh")
-    check(found, naive.linear(x, plain(*parts), b, "tanh"))
+    found = ops.linear(lib(x), float_tensor(*map(lib, parts)), lib(b), "tanh")
+    check(found, naive.linear(x, float_tensor(*parts), b, "tanh"))
     assert [rows.arrays[0] for rows in on_numpy.rows(parts).parts] == list(parts)  # no copy of what the file holds
     assert on_numpy.rows([parts[0]]) is parts[0]
 

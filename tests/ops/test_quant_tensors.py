@@ -10,10 +10,10 @@ from zoo import ops
 from zoo.errors import CheckpointError
 from zoo.ops.on_numpy import quantised, threads
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
-from zoo.quant.kinds import OF_BLOCKS
+from zoo.quant.kinds import BLOCK_TYPES
 
 NARROW = [name for name in QUANT_TYPES if name not in ("F64", "F32")]
-OF_TORCH = ["INT8", *(kind.name for kind in OF_BLOCKS)]  # which llama.cpp's kinds become there
+OF_TORCH = ["INT8", *(kind.name for kind in BLOCK_TYPES)]  # which llama.cpp's kinds become there
 
 
 def random_rows(rng, name: str, rows: int, columns: int) -> QuantRows:
@@ -23,7 +23,7 @@ def random_rows(rng, name: str, rows: int, columns: int) -> QuantRows:
         dtype = np.dtype(field.dtype)
         if dtype.kind == "f":
             arrays.append((rng.standard_normal(shape) * 0.1).astype(dtype))
-        elif kind.plain:
+        elif kind.is_plain:
             arrays.append((rng.standard_normal(shape, np.float32).view(np.uint32) >> 16).astype(np.uint16))
         else:
             arrays.append(rng.integers(np.iinfo(dtype).min + 1, np.iinfo(dtype).max + 1, shape, dtype))
@@ -65,7 +65,7 @@ def test_numbers_are_those_of_the_naive_twin(name, columns, rng):
 @pytest.mark.parametrize("tokens", [1, 3, 24, 70, 300])
 @pytest.mark.parametrize("count", [1, 3])
 def test_linear(names, tokens, count, rng, monkeypatch):
-    monkeypatch.setattr(threads, "ALONE", 0)
+    monkeypatch.setattr(threads, "MIN_PARALLEL_NS", 0)
     monkeypatch.setattr(threads, "_chosen", count)
     monkeypatch.setattr(quantised, "TILE", 600)  # so that small matrices make several tiles
     for columns in (72, 33):

@@ -28,7 +28,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.fixture(autouse=True)
 def three_threads(monkeypatch):
     threads.set_count(3)
-    monkeypatch.setattr(threads, "ALONE", 0)
+    monkeypatch.setattr(threads, "MIN_PARALLEL_NS", 0)
     before = CONTROL.get() if CONTROL else None
     yield
     threads.set_count(None)
@@ -314,9 +314,9 @@ def test_a_cgroup_limits_the_count(files, cpus):
 @pytest.mark.skipif(CONTROL is not None and not CONTROL.core, reason="needs an OpenBLAS that says its processor")
 def test_the_core_of_the_blas_decides_what_is_packed():
     """Nehalem's kernels run on whatever x86 there is; a core that OpenBLAS does not know leaves it its own choice."""
-    code = "from zoo.ops.on_numpy import blas; print(blas.find().core, blas.unpacked())"
+    code = "from zoo.ops.on_numpy import blas; print(blas.find().core, blas.needs_no_packing())"
     core = CONTROL.core
-    assert fresh(code) == f"{core} {core.lower() in blas.UNPACKED}"
+    assert fresh(code) == f"{core} {core.lower() in blas.CORES_WITHOUT_PACKING}"
     if platform.machine() in ("x86_64", "AMD64"):
         assert fresh(code, OPENBLAS_CORETYPE="Nehalem") == "Nehalem False"
 
@@ -327,6 +327,6 @@ def test_the_core_of_the_blas_decides_what_is_packed():
 def test_only_cores_that_are_known_are_trusted_with_small_products(core, unpacked, monkeypatch):
     control = blas.Control(lambda: 1, lambda n: None, core)
     monkeypatch.setattr(blas, "find", lambda: control)
-    assert blas.unpacked.__wrapped__() is unpacked
+    assert blas.needs_no_packing.__wrapped__() is unpacked
     monkeypatch.setattr(blas, "find", lambda: None)
-    assert blas.unpacked.__wrapped__() is False
+    assert blas.needs_no_packing.__wrapped__() is False

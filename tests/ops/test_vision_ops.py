@@ -22,7 +22,7 @@ def _small_blocks(monkeypatch):
     """So that these small images make several."""
     monkeypatch.setattr(winograd, "TILES", 2)
     monkeypatch.setattr(conv, "WINDOWS", 300)
-    monkeypatch.setattr(conv, "MANY", 1)
+    monkeypatch.setattr(conv, "MIN_WINDOWS", 1)
 
 
 def feature_major(x):
@@ -303,11 +303,11 @@ def test_small_ops(image, lib, rng):
 def test_experts(normalise, lib, rng):
     x, logits = rng.standard_normal((2, 7, 4)).astype(np.float32)
     factors = rng.standard_normal((4, 4)).astype(np.float32)
-    shares = naive.route(logits, 2, normalise)
-    check(ops.route(lib(logits), 2, normalise), shares)
+    shares = naive.top_k_gates(logits, 2, normalise)
+    check(ops.top_k_gates(lib(logits), 2, normalise), shares)
     of_lib, of_numpy = ([lambda rows, f=f: rows * f for f in of] for of in (list(map(lib, factors)), factors))
     given = shares.astype(np.float32)
-    check(ops.mix(lib(x), lib(given), of_lib), naive.mix(x, given, of_numpy))
+    check(ops.combine_experts(lib(x), lib(given), of_lib), naive.combine_experts(x, given, of_numpy))
 
 
 @pytest.mark.parametrize("groups", [1, 2, 6])

@@ -28,7 +28,7 @@ def changed(model: Pretrained, change) -> Pretrained:
     """The model with other fields of its rounded matrices."""
 
     def matrix(packed: QuantTensor) -> QuantTensor:
-        return QuantTensor([p if p.kind.plain else QuantRows(p.kind, p.columns, change(p)) for p in packed.parts])
+        return QuantTensor([p if p.kind.is_plain else QuantRows(p.kind, p.columns, change(p)) for p in packed.parts])
 
     return map_leaves(lambda array: array, model, quantised=matrix)
 

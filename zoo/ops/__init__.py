@@ -20,12 +20,12 @@ from typing import Any
 from ..quant import QuantTensor
 from ..typing import Array
 from .dispatch import ACTIVATIONS as ACTIVATIONS
+from .dispatch import accepts_full_cache as accepts_full_cache
 from .dispatch import activation as activation
 from .dispatch import all_true as all_true
 from .dispatch import backend as backend
 from .dispatch import is_cuda as is_cuda
-from .dispatch import reads_prepared as reads_prepared
-from .dispatch import skips_unseen as skips_unseen
+from .dispatch import reads_prepared_weights as reads_prepared_weights
 from .dispatch import to_numpy as to_numpy
 from .inputs import as_hidden_states as as_hidden_states
 from .inputs import as_ids as as_ids
@@ -279,17 +279,17 @@ def gather_bias(table: Array, index: Array) -> Array:
     return backend(table).gather_bias(table, index)
 
 
-def route(logits: Array, chosen: int, normalise: bool) -> Array:
-    """Each row's `chosen` largest probabilities, and zeros; normalise: they sum to 1.  logits (N, E) -> (N, E)."""
-    return backend(logits).route(logits, chosen, normalise)
+def top_k_gates(logits: Array, k: int, normalise: bool) -> Array:
+    """Each row's `k` largest probabilities, and zeros; normalise: they sum to 1.  logits (N, E) -> (N, E)."""
+    return backend(logits).top_k_gates(logits, k, normalise)
 
 
-def mix(x: Array, shares: Array, experts: Sequence[Callable[[Array], Array]]) -> Array:
-    """The sum of functions of rows, each times its share: rows without a share in one do not pass through it.
+def combine_experts(x: Array, gates: Array, experts: Sequence[Callable[[Array], Array]]) -> Array:
+    """The sum of functions of rows, each times its gate: rows with a gate of 0 do not pass through it.
 
-    x (N, D), shares (N, E) -> (N, D).  A graph, and one that is captured on a GPU, computes every expert of every row.
+    x (N, D), gates (N, E) -> (N, D).  A graph, and one that is captured on a GPU, computes every expert of every row.
     """
-    return backend(x).mix(x, shares, experts)
+    return backend(x).combine_experts(x, gates, experts)
 
 
 def bucket(x: Array, starts: tuple[int, ...]) -> Array:

@@ -57,14 +57,14 @@ def activation(name: str | None) -> str | None:
     return ACTIVATIONS[name]
 
 
-def reads_prepared(x: Array) -> bool:
+def reads_prepared_weights(x: Array) -> bool:
     """True if `conv2d` of x reads the result of `prepare_conv` instead of the weight's elements."""
     return isinstance(x, np.ndarray)
 
 
-def skips_unseen(like: Array) -> bool:
+def accepts_full_cache(like: Array) -> bool:
     """True if `attention` skips the keys that no query sees, so that it may be given a whole cache."""
-    return backend(like).skips_unseen(like)
+    return backend(like).accepts_full_cache(like)
 
 
 def is_cuda(like: Array) -> bool:

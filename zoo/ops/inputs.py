@@ -17,7 +17,7 @@ def as_ids(x: Any, like: Array, name: str, below: int, ndim: int = 2) -> Array:
 
     Raises InputError for anything else.  Values on a GPU are not checked, since that would wait for it.
     """
-    x = _checked(x, name, ndim)
+    x = _check_array(x, name, ndim)
     kind = _kind(x)
     if kind not in "iub" or (kind == "b" and name == "input_ids"):
         raise InputError(f"{name} must be integers, found dtype {x.dtype}")
@@ -28,7 +28,7 @@ def as_ids(x: Any, like: Array, name: str, below: int, ndim: int = 2) -> Array:
 
 def as_hidden_states(x: Any, like: Array, name: str, width: int) -> Array:
     """A user's vectors, floats (B, T, width), with the dtype and on the device of `like`."""
-    x = _checked(x, name, 3)
+    x = _check_array(x, name, 3)
     shape = tuple(x.shape)
     if _kind(x) in "iub" or shape[2] != width:
         raise InputError(f"{name} has shape {shape} and dtype {x.dtype}, expected floats (B, T, {width})")
@@ -57,7 +57,7 @@ def as_pixels(x: Any, like: Array, channels: int) -> Array:
 
     Raises InputError for anything else, NaN and infinity included, except for values on a GPU.
     """
-    x = _checked(x, "pixel_values", 4)
+    x = _check_array(x, "pixel_values", 4)
     shape = tuple(x.shape)
     if _kind(x) in "biu":
         raise InputError(f"pixel_values must be floats, as an image processor makes them; found {x.dtype}")
@@ -78,7 +78,7 @@ def _all_finite(x: Any) -> bool:
         return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
 
 
-def _checked(x: Any, name: str, ndim: int) -> Array:
+def _check_array(x: Any, name: str, ndim: int) -> Array:
     if x is None:
         raise InputError(f"{name} is None")
     if isinstance(x, (list, tuple)):
@@ -95,7 +95,7 @@ def _checked(x: Any, name: str, ndim: int) -> Array:
 
 
 def _checked_mask(x: Any, name: str, shape: tuple[int, ...]) -> Array:
-    x = _checked(x, name, len(shape))
+    x = _check_array(x, name, len(shape))
     if tuple(x.shape) != tuple(shape):
         raise InputError(f"{name} has shape {tuple(x.shape)}, expected {tuple(shape)}")
     is_on_host = isinstance(x, np.ndarray) or x.device.type == "cpu"

@@ -30,7 +30,7 @@ def conv2d(
     x (B, Y, X, C), weight (O, C, kY, kX), bias (O,), residual (B, Y', X', O) -> (B, Y', X', O), where
     Y' = (Y + 2 padding - dilation (kY - 1) - 1) // stride + 1.  A pair is (vertical, horizontal).  `act` and `post` are
     values of `ACTIVATIONS`; `post` is for networks that add before their activation, as ResNets do.  `prepared`
-    is the result of `prepare_conv`; if `reads_prepared`, the weight's elements are then not read.
+    is the result of `prepare_conv`; if `reads_prepared_weights`, the weight's elements are then not read.
     """
     stride, padding, dilation = pair(stride), pair(padding), pair(dilation)
     for size, k, p, d in zip(x.shape[1:3], weight.shape[2:], padding, dilation, strict=True):

@@ -1,7 +1,7 @@
 """QuantTensor: the matrix of a linear layer or an embedding as its file stores it, in one or several QuantTypes."""
 
 from .kinds import QUANT_TYPES as QUANT_TYPES
-from .kinds import plain as plain
+from .kinds import float_tensor as float_tensor
 from .matrix import Field as Field
 from .matrix import QuantRows as QuantRows
 from .matrix import QuantTensor as QuantTensor

@@ -32,29 +32,29 @@ def _fifth_bits(qh: np.ndarray) -> np.ndarray:
     return np.unpackbits(qh, axis=-1, bitorder="little") << 4
 
 
-def _wide(scale: np.ndarray) -> np.ndarray:
+def _to_float32(scale: np.ndarray) -> np.ndarray:
     """float16 (...) -> float32 (..., 1)."""
     return scale.astype(f32)[..., None]
 
 
 def _q8_0(x: Records) -> Affine:
-    return Affine(x["qs"], _wide(x["d"]))
+    return Affine(x["qs"], _to_float32(x["d"]))
 
 
 def _q4_0(x: Records) -> Affine:
-    return Affine(_nibbles(x["qs"], 16), _wide(x["d"]), zero=8)
+    return Affine(_nibbles(x["qs"], 16), _to_float32(x["d"]), zero=8)
 
 
 def _q4_1(x: Records) -> Affine:
-    return Affine(_nibbles(x["qs"], 16), _wide(x["d"]), _wide(x["m"]))
+    return Affine(_nibbles(x["qs"], 16), _to_float32(x["d"]), _to_float32(x["m"]))
 
 
 def _q5_0(x: Records) -> Affine:
-    return Affine(_nibbles(x["qs"], 16) | _fifth_bits(x["qh"]), _wide(x["d"]), zero=16)
+    return Affine(_nibbles(x["qs"], 16) | _fifth_bits(x["qh"]), _to_float32(x["d"]), zero=16)
 
 
 def _q5_1(x: Records) -> Affine:
-    return Affine(_nibbles(x["qs"], 16) | _fifth_bits(x["qh"]), _wide(x["d"]), _wide(x["m"]))
+    return Affine(_nibbles(x["qs"], 16) | _fifth_bits(x["qh"]), _to_float32(x["d"]), _to_float32(x["m"]))
 
 
 def _scales_and_offsets(x: Records) -> tuple[np.ndarray, np.ndarray]:
@@ -66,7 +66,7 @@ def _scales_and_offsets(x: Records) -> tuple[np.ndarray, np.ndarray]:
     low, high, both = (x["scales"][..., i : i + 4] for i in (0, 4, 8))
     scales = np.concatenate([low & 63, both & 15 | low >> 2 & 48], axis=-1)
     minima = np.concatenate([high & 63, both >> 4 | high >> 2 & 48], axis=-1)
-    return _wide(x["d"]) * scales, -_wide(x["dmin"]) * minima
+    return _to_float32(x["d"]) * scales, -_to_float32(x["dmin"]) * minima
 
 
 def _q4_k(x: Records) -> Affine:
@@ -82,7 +82,7 @@ def _q5_k(x: Records) -> Affine:
 def _q6_k(x: Records) -> Affine:
     low = _nibbles(x["ql"], 64)
     high = x["qh"].reshape(*x.shape, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
-    return Affine(low | high.reshape(low.shape) << 4, _wide(x["d"]) * x["scales"], zero=32)
+    return Affine(low | high.reshape(low.shape) << 4, _to_float32(x["d"]) * x["scales"], zero=32)
 
 
 def _kind(name: str, block: int, affine: Callable[[Records], Affine], **fields: str) -> QuantType:

@@ -101,7 +101,7 @@ def _kind(name: str, block: int, **fields: tuple[str, int]) -> QuantType:
     """A QuantType with a scale for each block.  fields: name -> type, and count in a block."""
 
     def affine(arrays: Sequence[np.ndarray]) -> Affine:
-        return _in_blocks(**kind.named(arrays))
+        return _in_blocks(**kind.name_fields(arrays))
 
     kind = QuantType(name, block, tuple(Field(field, *of) for field, of in fields.items()), affine=affine)
     return kind
@@ -114,25 +114,25 @@ F16 = QuantType("F16", 1, (Field("data", "float16", 1),), _float16)
 BF16 = QuantType("BF16", 1, (Field("data", "uint16", 1),), _bfloat16)
 INT8 = QuantType("INT8", 1, (Field("data", "int8", 1), Field("scale", "float32", 0)), affine=_int8)
 
-_HALF = ("float16", 1)
-_OFFSETS = {"scale": _HALF, "offset": _HALF}
-_STEPS = {"scale": ("uint8", 8), "offset": ("uint8", 8), "scale_step": _HALF, "offset_step": _HALF}
-OF_BLOCKS = (
-    _kind("INT8_32", BLOCK, data=("int8", 32), scale=_HALF),
-    _kind("INT4_32", BLOCK, data=("uint8", 16), scale=_HALF),
-    _kind("UINT4_32", BLOCK, data=("uint8", 16), scale=_HALF, zero=("uint8", 1)),
+_FLOAT16 = ("float16", 1)
+_OFFSETS = {"scale": _FLOAT16, "offset": _FLOAT16}
+_STEPS = {"scale": ("uint8", 8), "offset": ("uint8", 8), "scale_step": _FLOAT16, "offset_step": _FLOAT16}
+BLOCK_TYPES = (
+    _kind("INT8_32", BLOCK, data=("int8", 32), scale=_FLOAT16),
+    _kind("INT4_32", BLOCK, data=("uint8", 16), scale=_FLOAT16),
+    _kind("UINT4_32", BLOCK, data=("uint8", 16), scale=_FLOAT16, zero=("uint8", 1)),
     _kind("UINT4_OFFSET", BLOCK, data=("uint8", 16), **_OFFSETS),
     _kind("INT8_OFFSET", BLOCK, data=("int8", 32), **_OFFSETS),
     _kind("UINT4_K", 256, data=("uint8", 128), **_STEPS),
     _kind("INT8_K", 256, data=("int8", 256), **_STEPS),
-    _kind("INT8_K16", 256, data=("int8", 256), scale=("int8", 16), scale_step=_HALF),
+    _kind("INT8_K16", 256, data=("int8", 256), scale=("int8", 16), scale_step=_FLOAT16),
 )
 
 # The types that a file may name.
-QUANT_TYPES: dict[str, QuantType] = {kind.name: kind for kind in (F64, F32, F16, BF16, INT8, *OF_BLOCKS, *GGML)}
+QUANT_TYPES: dict[str, QuantType] = {kind.name: kind for kind in (F64, F32, F16, BF16, INT8, *BLOCK_TYPES, *GGML)}
 
 
-def plain(*arrays: Array) -> QuantTensor:
+def float_tensor(*arrays: Array) -> QuantTensor:
     """A QuantTensor of floating-point matrices (E, D), one below the other."""
     kinds = {"float64": F64, "float16": F16}
     return QuantTensor([QuantRows(kinds.get(str(array.dtype), F32), array.shape[1], (array,)) for array in arrays])

@@ -31,7 +31,7 @@ class Affine(NamedTuple):
     codes: np.ndarray  # (R, G, N) int8 or uint8
     scale: np.ndarray  # (R, G) float32
     offset: np.ndarray | None = None  # (R, G) float32; None: 0
-    zero: int | np.ndarray = 0  # or (R, G) uint8
+    zero: int | np.ndarray = 0  # one for all, or (R, G) uint8
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class QuantType:
     scales: Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]] | None = None
 
     @property
-    def plain(self) -> bool:
+    def is_plain(self) -> bool:
         """True if the one field has the numbers themselves."""
         return self.affine is None
 
@@ -75,7 +75,7 @@ class QuantType:
         blocks = -(-columns // self.block)
         return [(rows, blocks * field.per_block) if field.per_block else (rows,) for field in self.fields]
 
-    def named(self, arrays: Sequence[Any]) -> dict[str, Any]:
+    def name_fields(self, arrays: Sequence[Any]) -> dict[str, Any]:
         """The fields of some rows by their names."""
         return {field.name: array for field, array in zip(self.fields, arrays, strict=True)}
 
@@ -142,7 +142,7 @@ class QuantRows:
                 raise CheckpointError(f"{where} has shape {array.shape}, expected {shape} for {self.shape}")
             if array.dtype != np.dtype(field.dtype):
                 raise CheckpointError(f"{where} is of {array.dtype}, expected {field.dtype}")
-            if not self.kind.plain and array.dtype.kind == "f" and not np.isfinite(array).all():
+            if not self.kind.is_plain and array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise CheckpointError(f"{where} holds NaN or infinity")
         for array in self.kind.scales(self.arrays) if self.kind.scales else ():
             if not np.isfinite(array).all():
@@ -186,7 +186,7 @@ class QuantTensor:
     @property
     def is_plain(self) -> bool:
         """True if all parts are floating-point numbers."""
-        return all(part.kind.plain for part in self.parts)
+        return all(part.kind.is_plain for part in self.parts)
 
     @property
     def nbytes(self) -> int:

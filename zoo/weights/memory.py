@@ -38,7 +38,7 @@ class TensorHeader(NamedTuple):
     def nbytes(self) -> int:
         """The bytes in the file."""
         kind = QUANT_TYPES.get(self.dtype)
-        if kind is not None and not kind.plain and len(self.shape) == 2:
+        if kind is not None and not kind.is_plain and len(self.shape) == 2:
             return kind.nbytes(*self.shape)
         return self.elements * element_bits(self.dtype) // 8
 

@@ -44,7 +44,7 @@ class NameMap:
     def transposes(self, name: str, dtype: str) -> bool:
         """True if files have this tensor transposed.  Matrices that zoo has quantised have the model's order."""
         kind = QUANT_TYPES.get(dtype)
-        return (kind is None or kind.plain) and any(re.search(pattern, name) for pattern in self.transposed)
+        return (kind is None or kind.is_plain) and any(re.search(pattern, name) for pattern in self.transposed)
 
 
 def _replaced(name: str, renames: Mapping[str, str]) -> str:

@@ -35,7 +35,7 @@ def with_packed(source: Source) -> Source:
     for name in source.names():
         match = _NAME.fullmatch(name)
         kind = QUANT_TYPES.get(match[2]) if match else None
-        if match and kind and not kind.plain and found.setdefault(match[1], kind) is not kind:
+        if match and kind and not kind.is_plain and found.setdefault(match[1], kind) is not kind:
             raise CheckpointError(f"{match[1]!r} is stored both as {found[match[1]].name} and as {kind.name}")
     return PackedSource(source, found) if found else source
 

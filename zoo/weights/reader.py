@@ -183,7 +183,7 @@ class Reader:
                 stored = QuantRows(QUANT_TYPES[stored.dtype], shape[1], (stored.array,))
             if isinstance(stored, RawTensor):
                 placed = self.backend.to_parameter(stored, name, self.dtype, self.device)
-            elif is_matrix and (stored.kind.plain or self.keep_quantised):
+            elif is_matrix and (stored.kind.is_plain or self.keep_quantised):
                 placed = self.backend.keep(stored, self.device)
             else:
                 wide = RawTensor(stored.dequantise(), "F32")

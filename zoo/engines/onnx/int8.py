@@ -26,7 +26,9 @@ ROWS, TOKENS = 4, 64  # of the random texts
 def precision_of(model: Module, weights: str | None) -> str:
     """The precision of a model's products: what `weights` asks for, or int8 if its matrices are stored so."""
     parts = [part for _, leaf in leaves(model) if isinstance(leaf, QuantTensor) for part in leaf.parts]
-    return weights or ("int8" if {part.kind.name for part in parts if not part.kind.plain} == {"INT8"} else "float32")
+    return weights or (
+        "int8" if {part.kind.name for part in parts if not part.kind.is_plain} == {"INT8"} else "float32"
+    )
 
 
 def int8(fn: Callable[..., Any], *records: Any, exact: bool = False, cheap: bool = False) -> Int8:

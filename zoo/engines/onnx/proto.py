@@ -125,7 +125,7 @@ def numbers(part: np.ndarray | QuantRows | Made) -> np.ndarray | None:
         return None
     if not isinstance(part, QuantRows):
         return part
-    return part.arrays[0] if part.kind.plain and part.kind.name != "F64" else None
+    return part.arrays[0] if part.kind.is_plain and part.kind.name != "F64" else None
 
 
 def _external(name: str, dims: Sequence[int], kind: int, location: str, offset: int, length: int) -> Any:

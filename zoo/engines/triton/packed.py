@@ -11,11 +11,11 @@ import triton.language as tl
 from torch import Tensor
 
 from ...errors import InputError
-from ...quant.kinds import OF_BLOCKS
+from ...quant.kinds import BLOCK_TYPES
 from ...quant.kinds import QUANT_TYPES as ALL_TYPES
 from . import activations
 
-QUANT_TYPES = ("INT8", *(kind.name for kind in OF_BLOCKS))
+QUANT_TYPES = ("INT8", *(kind.name for kind in BLOCK_TYPES))
 
 
 class Fields(NamedTuple):
@@ -51,7 +51,7 @@ def begun(
             f"{takes} and a matrix of {', '.join(QUANT_TYPES)}, found {tuple(x.shape)} of {x.dtype} and {kind}"
         )
     activations.check(act)
-    given = Fields(**ALL_TYPES[kind].named([field.contiguous() for field in fields]))
+    given = Fields(**ALL_TYPES[kind].name_fields([field.contiguous() for field in fields]))
     return given, torch.empty((*x.shape[:-1], len(given.data)), dtype=x.dtype, device=x.device)
 
 

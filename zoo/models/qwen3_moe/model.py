@@ -29,15 +29,15 @@ class Expert(Module):
 
 class Experts(Module):
     def __init__(self, w: Weights, cfg: Qwen3MoeConfig):
-        self.chosen, self.normalises = cfg.num_experts_per_tok, cfg.norm_topk_prob
+        self.k, self.normalises = cfg.num_experts_per_tok, cfg.norm_topk_prob
         self.router = Linear(w / "gate", cfg.hidden_size, cfg.num_experts, bias=False)
         self.experts = [Expert(w / "experts" / i, cfg) for i in range(cfg.num_experts)]
 
     def __call__(self, x: Array, residual: Array) -> Array:
         """x, residual (B, T, D) -> (B, T, D)."""
         rows = x.reshape(-1, x.shape[2])
-        shares = ops.route(self.router(rows), self.chosen, self.normalises)
-        return residual + ops.mix(rows, shares, self.experts).reshape(x.shape)
+        gates = ops.top_k_gates(self.router(rows), self.k, self.normalises)
+        return residual + ops.combine_experts(rows, gates, self.experts).reshape(x.shape)
 
 
 class Layer(llama.Layer):

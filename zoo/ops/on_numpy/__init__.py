@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import CheckpointError, InputError, UnsupportedError
-from ...quant import QuantRows, QuantTensor, plain
+from ...quant import QuantRows, QuantTensor, float_tensor
 from ...typing import RawTensor
 from .activations import activate
 from .attention import attention
@@ -72,7 +72,7 @@ def sinusoids(x: np.ndarray, size: int, like: np.ndarray, base: float) -> np.nda
     return np.moveaxis(out, 0, -1).astype(like.dtype, copy=False)
 
 
-def skips_unseen(like: np.ndarray) -> bool:
+def accepts_full_cache(like: np.ndarray) -> bool:
     return False
 
 
@@ -95,18 +95,18 @@ def gather_bias(table, index):
     return np.take(np.ascontiguousarray(table.T), index.T, axis=1).swapaxes(1, 2)[None]
 
 
-def route(logits: np.ndarray, chosen: int, normalise: bool) -> np.ndarray:
-    shares = softmax(logits)
-    np.put_along_axis(shares, np.argsort(-shares, -1, kind="stable")[:, chosen:], 0, -1)
-    return shares / shares.sum(-1, keepdims=True) if normalise else shares
+def top_k_gates(logits: np.ndarray, k: int, normalise: bool) -> np.ndarray:
+    gates = softmax(logits)
+    np.put_along_axis(gates, np.argsort(-gates, -1, kind="stable")[:, k:], 0, -1)
+    return gates / gates.sum(-1, keepdims=True) if normalise else gates
 
 
-def mix(x: np.ndarray, shares: np.ndarray, experts: Sequence[Callable[[Any], Any]]) -> np.ndarray:
+def combine_experts(x: np.ndarray, gates: np.ndarray, experts: Sequence[Callable[[Any], Any]]) -> np.ndarray:
     out = np.zeros_like(x)
-    for share, expert in zip(shares.T, experts, strict=True):
-        rows = np.flatnonzero(share)
+    for gate, expert in zip(gates.T, experts, strict=True):
+        rows = np.flatnonzero(gate)
         if rows.size:
-            out[rows] += expert(x[rows]) * share[rows, None]
+            out[rows] += expert(x[rows]) * gate[rows, None]
     return out
 
 
@@ -173,7 +173,7 @@ def rows(parts: Sequence[np.ndarray | QuantRows], dtype: str | None = None) -> n
     """Matrices one below the other, in the best form for `linear`: never copied."""
     if len(parts) == 1 and isinstance(parts[0], np.ndarray):
         return parts[0]
-    return QuantTensor([part if isinstance(part, QuantRows) else plain(part).parts[0] for part in parts])
+    return QuantTensor([part if isinstance(part, QuantRows) else float_tensor(part).parts[0] for part in parts])
 
 
 # safetensors' names of element types

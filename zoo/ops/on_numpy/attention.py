@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from . import threads
-from .layout import FEW, SMALL, multipliable
+from .layout import MAX_UNPACKED_MNK, ROW_MAJOR_TOKENS, multipliable
 from .scratch import result, scratch
 
 SCORES = 1 << 18  # scores of a thread at a time
 # A sum of exponentials in this range is exact and has not overflowed, even if no maximum was subtracted.
-LEAST, MOST = 1e-28, 1e25
+MIN_EXP_SUM, MAX_EXP_SUM = 1e-28, 1e25
 
 
 class Block(NamedTuple):
@@ -40,7 +40,7 @@ def attention(
 ) -> np.ndarray:
     B, T, H, K = q.shape
     S, G = k.shape[1:3]
-    r, dtype, few = H // G, q.dtype, B * T <= FEW
+    r, dtype, few = H // G, q.dtype, B * T <= ROW_MAJOR_TOKENS
     if T == 1 < r and bias is None:  # heads that share keys become queries: the keys are read once
         if start is not None:
             at = np.asarray(start)[:, None]
@@ -85,7 +85,7 @@ def attention(
         heads, queries = (1, r * (t1 - t0)) if folds else (r, t1 - t0)
         qs = scratch("work", (b1 - b0, g1 - g0, heads, K, queries), dtype)
         p = scratch("work 2", (b1 - b0, g1 - g0, heads, keys, queries), dtype)
-        np.multiply(Q[b0:b1, g0:g1, ..., t0:t1], scale, out=_unfolded(qs, r) if folds else qs)
+        np.multiply(Q[b0:b1, g0:g1, ..., t0:t1], scale, out=_unfold(qs, r) if folds else qs)
         extra = None if plain else _extra(block, r, G, start, mask, bias, window, dtype)
         if extra is not None and folds and extra.shape[-1] > 1:
             extra = np.tile(extra, r)
@@ -103,7 +103,7 @@ def attention(
         for b, n in ragged:
             p[b, :, :, n:] = 0
         z = np.matmul(ones, p)
-        if z.min() > LEAST and z.max() < MOST:
+        if z.min() > MIN_EXP_SUM and z.max() < MAX_EXP_SUM:
             np.reciprocal(z, out=z)
         else:
             np.matmul(kt, qs, out=p)
@@ -121,7 +121,7 @@ def attention(
             np.multiply(y, z.swapaxes(-1, -2), out=y)
         elif folds:
             each = np.matmul(vs, p, out=scratch("block", qs.shape, dtype))
-            np.multiply(_unfolded(each, r), _unfolded(z, r), out=y)
+            np.multiply(_unfold(each, r), _unfold(z, r), out=y)
         else:
             np.matmul(vs, p, out=y)
             np.multiply(y, z, out=y)
@@ -130,7 +130,7 @@ def attention(
     return out
 
 
-def _unfolded(x: np.ndarray, r: int) -> np.ndarray:
+def _unfold(x: np.ndarray, r: int) -> np.ndarray:
     """(b, g, 1, rows, r t) as (b, g, r, rows, t): a view."""
     b, g, _, rows, columns = x.shape
     return x.reshape(b, g, rows, r, columns // r).transpose(0, 1, 3, 2, 4)
@@ -175,8 +175,8 @@ def _blocks(
 ) -> list[Block]:
     """All scores in blocks of at most SCORES, enough of them to keep all threads busy."""
     queries = T
-    if 64 * S * K <= SMALL < T * S * K:
-        queries = -(-T // -(-T * S * K // SMALL))
+    if 64 * S * K <= MAX_UNPACKED_MNK < T * S * K:
+        queries = -(-T // -(-T * S * K // MAX_UNPACKED_MNK))
     room = min(SCORES, -(-B * G * r * T * S // threads))
     rows = room // (G * r * T * S) if plain and queries == T else 0
     if rows:

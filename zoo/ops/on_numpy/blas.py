@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 # Cores for which OpenBLAS has kernels that multiply small matrices without packing them: those with AVX-512.
-UNPACKED = {"skylakex", "cooperlake", "sapphirerapids"}
+CORES_WITHOUT_PACKING = {"skylakex", "cooperlake", "sapphirerapids"}
 
 
 class Control(NamedTuple):
@@ -22,10 +22,10 @@ class Control(NamedTuple):
 
 
 @cache
-def unpacked() -> bool:
+def needs_no_packing() -> bool:
     """True if small products are known to need no packing."""
     control = find()
-    return control is not None and (control.core or "").lower() in UNPACKED
+    return control is not None and (control.core or "").lower() in CORES_WITHOUT_PACKING
 
 
 @cache

@@ -9,8 +9,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from . import blas, threads
 from .activations import finish
-from .images import blocks, padded
-from .layout import SMALL, columns, logical
+from .images import blocks, pad_block
+from .layout import MAX_UNPACKED_MNK, columns, logical
 from .linear import linear
 from .scratch import result, scratch
 from .winograd import conv3x3, transform
@@ -18,11 +18,11 @@ from .winograd import conv3x3, transform
 Pair = tuple[int, int]
 
 WINDOWS = 1 << 18  # elements of a block's windows, which about fit into the L2 cache
-MANY, MOST = 900, 1 << 21  # at least MANY windows, for a faster product, but at most MOST elements
-STACKED = 64  # windows in a product that needs no packing
-NARROW = 16  # with fewer channels transforms cost more than they save
-LARGEST = 512 * 512 * 9  # elements of a weight that is kept transformed, in up to four times its memory
-OFTEN = 16  # output pixels per channel from which transforming a weight for one use saves time
+MIN_WINDOWS, MAX_ELEMENTS = 900, 1 << 21  # enough windows for a fast product, unless they are too large
+STACK_WINDOWS = 64  # windows in a product that needs no packing
+MIN_WINOGRAD_CHANNELS = 16  # with fewer channels transforms cost more than they save
+MAX_KEPT_ELEMENTS = 512 * 512 * 9  # elements of a weight that is kept transformed, in up to four times its memory
+MIN_PIXELS_PER_CHANNEL = 16  # output pixels per channel from which transforming a weight for one use saves time
 
 
 def conv2d(
@@ -49,13 +49,13 @@ def conv2d(
     )
     R = None if residual is None else np.ascontiguousarray(np.broadcast_to(residual, (B, height, width, D)))
     pixels = B * height * width
-    if prepared is None and _is_plain(weight, stride, dilation) and pixels >= OFTEN * min(C, D):
+    if prepared is None and _is_plain(weight, stride, dilation) and pixels >= MIN_PIXELS_PER_CHANNEL * min(C, D):
         prepared = transform(weight)
     if prepared is not None:
         return conv3x3(x, prepared, bias, padding, act, R, post)
     W = weight.transpose(2, 3, 1, 0).reshape(kY * kX * C, D)
     out = result((B, height, width, D), x.dtype)
-    work = blocks(B, height, width, max(1, WINDOWS // len(W), min(MANY, MOST // len(W))))
+    work = blocks(B, height, width, max(1, WINDOWS // len(W), min(MIN_WINDOWS, MAX_ELEMENTS // len(W))))
 
     def block(i: int) -> None:
         own, rows = work[i]
@@ -70,13 +70,13 @@ def conv2d(
 
 
 def prepare_conv(weight: np.ndarray, stride: Pair, dilation: Pair) -> np.ndarray | None:
-    is_kept = _is_plain(weight, stride, dilation) and weight.size <= LARGEST
+    is_kept = _is_plain(weight, stride, dilation) and weight.size <= MAX_KEPT_ELEMENTS
     return transform(weight) if is_kept else None
 
 
 def _is_plain(weight: np.ndarray, stride: Pair, dilation: Pair) -> bool:
     D, C, *kernel = weight.shape
-    return kernel == [3, 3] and stride == dilation == (1, 1) and C >= NARROW <= D
+    return kernel == [3, 3] and stride == dilation == (1, 1) and C >= MIN_WINOGRAD_CHANNELS <= D
 
 
 def _windows(
@@ -88,7 +88,7 @@ def _windows(
         (own.start * s - p, (own.stop - 1) * s - p + d * (k - 1) + 1)
         for own, s, p, d, k in zip((rows, slice(0, width)), stride, padding, dilation, kernel, strict=True)
     )
-    images = padded(x, y, z)
+    images = pad_block(x, y, z)
     if kernel == (1, 1) and stride == (1, 1):
         return images.reshape(-1, C)
     b, y, z, c = images.strides
@@ -101,10 +101,10 @@ def _windows(
 
 def _product(x: np.ndarray, W: np.ndarray, out: np.ndarray) -> None:
     """out = x @ W; for a small W as a stack of products that are so small that BLAS does not pack them."""
-    n = len(x) // STACKED if STACKED * W.size <= SMALL and blas.unpacked() else 0
+    n = len(x) // STACK_WINDOWS if STACK_WINDOWS * W.size <= MAX_UNPACKED_MNK and blas.needs_no_packing() else 0
     if n:
-        whole = n * STACKED
-        np.matmul(x[:whole].reshape(n, STACKED, -1), W, out=out[:whole].reshape(n, STACKED, -1))
+        whole = n * STACK_WINDOWS
+        np.matmul(x[:whole].reshape(n, STACK_WINDOWS, -1), W, out=out[:whole].reshape(n, STACK_WINDOWS, -1))
         x, out = x[whole:], out[whole:]
     if len(x):
         np.matmul(x, W, out=out)

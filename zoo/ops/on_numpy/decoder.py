@@ -8,7 +8,7 @@ import numpy as np
 
 from . import threads
 from .activations import ACT, BLOCK
-from .layout import FEW, columns, logical
+from .layout import ROW_MAJOR_TOKENS, columns, logical
 from .scratch import result, scratch
 
 
@@ -26,7 +26,7 @@ def rotary(
 def rope(x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
     B, T, H, K = x.shape
     N, half, dtype = B * T, K // 2, x.dtype
-    if N <= FEW:
+    if N <= ROW_MAJOR_TOKENS:
         out = result((B, T, H, K), dtype)
         cos, sin = (np.broadcast_to(a, (B, T, half))[:, :, None] for a in (cos, sin))
         _rotate(x[..., :half], x[..., half:], cos, sin, out[..., :half], out[..., half:])
@@ -81,7 +81,7 @@ def glu(x: np.ndarray, act: str | None) -> np.ndarray:
     lead, F = x.shape[:-1], x.shape[-1] // 2
     N, fn = math.prod(lead), ACT[act]
     X = columns(x)
-    rowwise = N <= FEW
+    rowwise = N <= ROW_MAJOR_TOKENS
     Y = result((N, F) if rowwise else (F, N), x.dtype)
     gate, up = X[:F], X[F:]
     if rowwise:

@@ -28,7 +28,7 @@ def blocks(B: int, rows: int, width: int, pixels: int) -> list[Block]:
     return [(slice(b, min(b + size, B)), slice(0, rows)) for b in range(0, B, size)]
 
 
-def padded(x: np.ndarray, y: tuple[int, int], z: tuple[int, int], fill: float = 0) -> np.ndarray:
+def pad_block(x: np.ndarray, y: tuple[int, int], z: tuple[int, int], fill: float = 0) -> np.ndarray:
     """Rows y[0] to y[1] and columns z[0] to z[1] of x (B, Y, X, C), row-major; `fill` outside of the image."""
     B, Y, X, C = x.shape
     out = scratch("block", (B, y[1] - y[0], z[1] - z[0], C), x.dtype)

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-FEW = 24  # tokens, up to which row-major is faster
-SMALL = 1_000_000  # M * N * K of a product, up to which OpenBLAS has kernels that need no packing (on AVX-512)
+ROW_MAJOR_TOKENS = 24  # tokens, up to which row-major is faster
+MAX_UNPACKED_MNK = 1_000_000  # M * N * K of a product that OpenBLAS's kernels for AVX-512 do without packing
 
 
 def columns(x: np.ndarray) -> np.ndarray:

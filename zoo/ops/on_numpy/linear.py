@@ -11,12 +11,12 @@ import numpy as np
 from ...quant import QuantRows, QuantTensor
 from . import blas, quantised, threads
 from .activations import finish
-from .layout import FEW, SMALL, columns, logical, multipliable
+from .layout import MAX_UNPACKED_MNK, ROW_MAJOR_TOKENS, columns, logical, multipliable
 from .scratch import result, scratch
 
-WIDE = 16384  # outputs: more are logits of a vocabulary, which are row-major, as their readers expect
-WHOLE, DEPTH = 1024, 384  # features summed at once, and the size of partial sums if there are more
-FAR = 1 << 21  # elements of a weight that is too large for caches: then reading it from memory takes the time
+ROW_MAJOR_OUTPUTS = 16384  # outputs from which rows are written: logits of a vocabulary, as their readers expect
+MAX_UNSPLIT_K, SPLIT_K = 1024, 384  # features summed at once, and the size of partial sums if there are more
+MAX_CACHED_ELEMENTS = 1 << 21  # elements of a weight that caches hold: reading a larger one from memory takes the time
 # Elements of a weight from which a single row is left to BLAS's own threads.  They read memory twice as fast as ours,
 # which sleep between products; but BLAS's keep spinning for a while after the last.
 ONE_ROW = 1 << 20
@@ -37,18 +37,18 @@ def linear(
     E = sum(heights)
     X = columns(x)
     R = None if residual is None else columns(np.broadcast_to(residual, (*lead, E)))
-    rowwise = N <= FEW or E >= WIDE
-    tile = None if rowwise or dtype != np.float32 or not blas.unpacked() else _tile(N, D)
+    rowwise = N <= ROW_MAJOR_TOKENS or E >= ROW_MAJOR_OUTPUTS
+    tile = None if rowwise or dtype != np.float32 or not blas.needs_no_packing() else _tile(N, D)
     copied = tile is not None and not _lies_well(X, tile)
     plain = [w for w in weights if isinstance(w, np.ndarray)]
     narrow = len(plain) < len(weights)
     if rowwise:
         Y, R = result((N, E), dtype), None if R is None else R.T
-        X = X.T if N > FEW else np.ascontiguousarray(X.T)
+        X = X.T if N > ROW_MAJOR_TOKENS else np.ascontiguousarray(X.T)
     else:
         Y = result((E, tile.columns if tile else N), dtype)
         if tile and narrow and copied:
-            X, copied = _padded(X, tile.columns), False  # once, not for every tile of a weight
+            X, copied = _pad_columns(X, tile.columns), False  # once, not for every tile of a weight
     if N == 1 and D * E >= ONE_ROW and not narrow and threads.as_many_in_blas():
         at = 0
         for W in plain:
@@ -56,7 +56,7 @@ def linear(
             at += len(W)
         finish(Y, None if bias is None else bias[None], act, R)
         return Y.reshape(*lead, E)
-    cost = D * E * max(N / 40, 0.25 if D * E > FAR else 0)
+    cost = D * E * max(N / 40, 0.25 if D * E > MAX_CACHED_ELEMENTS else 0)
     shares = _shares(heights, threads.count(cost), N, tile is not None, copied)
     operands = quantised.operands(X, weights, rowwise) if narrow else []
 
@@ -103,12 +103,12 @@ def _packed_product(
             return
     width = W.shape[1] // len(xs)
     # With more tokens the cache of a tile matters less, and the cost of each tile more.
-    room = quantised.TILE * (1 if rowwise and len(y) <= FEW else 4 if tile else 8)
+    room = quantised.TILE * (1 if rowwise and len(y) <= ROW_MAJOR_TOKENS else 4 if tile else 8)
     step = max(16, room // max(1, width) // 16 * 16)
     for a in range(0, len(W), step):
         rows = slice(a, a + step)
         out = y[:, rows] if rowwise else y[rows]
-        for k, (part, x) in enumerate(zip(quantised.widened(W[rows], len(xs)), xs, strict=True)):
+        for k, (part, x) in enumerate(zip(quantised.widen_rows(W[rows], len(xs)), xs, strict=True)):
             z = out if k == 0 else scratch("rest", out.shape, y.dtype)
             if rowwise:
                 _row_product(x, part, z)
@@ -135,15 +135,16 @@ class Tile(NamedTuple):
 
 @lru_cache(256)
 def _tile(N: int, D: int) -> Tile | None:
-    """Tiles for BLAS kernels that do not pack the weight (`blas.unpacked`), up to a quarter of the time for few tokens.
+    """Tiles for BLAS kernels that do not pack the weight (`blas.needs_no_packing`).
 
-    They need multiples of 32 columns that begin at cache lines; None if padding would cost what they gain.
+    They take up to a quarter less time for few tokens, and need multiples of 32 columns that begin at cache lines;
+    None if padding would cost what they gain.
     """
     columns = -(-N // 32) * 32
     if N > 256 or columns * (0.75 if N < 64 else 0.9) > N:
         return None
-    width, depth = min(128, columns), D if D <= WHOLE else DEPTH
-    return Tile(columns, width, min(16, SMALL // (width * depth) // 4 * 4), depth)
+    width, depth = min(128, columns), D if D <= MAX_UNSPLIT_K else SPLIT_K
+    return Tile(columns, width, min(16, MAX_UNPACKED_MNK // (width * depth) // 4 * 4), depth)
 
 
 def _lies_well(X: np.ndarray, tile: Tile) -> bool:
@@ -153,7 +154,7 @@ def _lies_well(X: np.ndarray, tile: Tile) -> bool:
     return X.__array_interface__["data"][0] % 64 == 0
 
 
-def _padded(X: np.ndarray, width: int) -> np.ndarray:
+def _pad_columns(X: np.ndarray, width: int) -> np.ndarray:
     out = scratch("columns", (len(X), width), X.dtype)
     np.copyto(out[:, : X.shape[1]], X)
     out[:, X.shape[1] :] = 0
@@ -167,7 +168,7 @@ def _tiled_product(parts: list[tuple[np.ndarray, np.ndarray]], X: np.ndarray, ti
         for d in range(0, len(X), tile.depth):
             x = X[d : d + tile.depth, c : c + width]
             if copied:
-                x = _padded(x, width)
+                x = _pad_columns(x, width)
             for W, y in parts:
                 y = y[:, c : c + width]
                 out = y if d == 0 else scratch("product", y.shape, y.dtype)
@@ -192,14 +193,15 @@ def _stacked_product(W: np.ndarray, d: int, x: np.ndarray, y: np.ndarray, rows: 
 def _row_product(x: np.ndarray, W: np.ndarray, y: np.ndarray) -> None:
     """y = x @ W.T, row-major, as a stack of products that are so small that BLAS does not pack the weights."""
     (N, D), E = x.shape, len(W)
-    if 1 < N < 8 and N % 4 and not blas.unpacked():  # AVX2 kernels take four rows at a time, and the rest one by one
+    # AVX2 kernels take four rows at a time, and the rest one by one.
+    if 1 < N < 8 and N % 4 and not blas.needs_no_packing():
         rows, out = scratch("rows", (-(-N // 4) * 4, D), x.dtype), scratch("rows out", (-(-N // 4) * 4, E), y.dtype)
         rows[:N], rows[N:] = x, 0
         _row_product(rows, W, out)
         np.copyto(y, out[:N])
         return
-    b = min(SMALL // max(1, N * D), SMALL_OUT // max(1, N)) // 8 * 8
-    n = E // b if 1 < N <= FEW and b and W.flags.c_contiguous else 0
+    b = min(MAX_UNPACKED_MNK // max(1, N * D), SMALL_OUT // max(1, N)) // 8 * 8
+    n = E // b if 1 < N <= ROW_MAJOR_TOKENS and b and W.flags.c_contiguous else 0
     if n > 1:
         whole = n * b
         stack = y[:, :whole].reshape(N, n, b).transpose(1, 0, 2)
@@ -220,7 +222,7 @@ def _shares(heights: tuple[int, ...], threads: int, N: int, tiled: bool, copied:
     the input if it needs one.
     """
     E = sum(heights)
-    if threads > 1 and not tiled and FEW < N > 1.25 * E and E < WIDE:
+    if threads > 1 and not tiled and ROW_MAJOR_TOKENS < N > 1.25 * E and E < ROW_MAJOR_OUTPUTS:
         size = -(-N // (threads * 16)) * 16
         starts = np.cumsum((0, *heights)).tolist()
         return [

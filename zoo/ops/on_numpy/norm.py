@@ -8,11 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from . import threads
-from .layout import FEW, columns, logical
+from .layout import ROW_MAJOR_TOKENS, columns, logical
 from .scratch import result, scratch
 
 BLOCK = 128  # tokens that are normalised at a time: two arrays of (D, BLOCK) stay in cache
-PART = 512  # numbers of a long sum that BLAS adds one after another
+PARTIAL_SUM = 512  # numbers of a long sum that BLAS adds one after another
 
 
 def layer_norm(
@@ -23,7 +23,7 @@ def layer_norm(
     X = columns(x)
     R = None if residual is None else columns(np.broadcast_to(residual, x.shape))
     mean = _mean(D, dtype)
-    if N <= FEW:
+    if N <= ROW_MAJOR_TOKENS:
         Y = result((N, D), dtype)
         with np.errstate(all="ignore"):
             _rows(X.T, None if R is None else R.T, weight, bias, eps, mean, Y)
@@ -52,7 +52,7 @@ def add_layer_norm(
     N = math.prod(lead)
     X, R = columns(x), columns(residual)
     mean = _mean(D, dtype)
-    if N <= FEW:
+    if N <= ROW_MAJOR_TOKENS:
         Y, S = result((N, D), dtype), result((N, D), dtype)
         with np.errstate(all="ignore"):
             np.add(X.T, R.T, out=S)
@@ -118,7 +118,7 @@ def rms_norm(x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
     lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
     N = math.prod(lead)
     X, mean = columns(x), _mean(D, dtype)
-    if N <= FEW:
+    if N <= ROW_MAJOR_TOKENS:
         with np.errstate(all="ignore"):
             x = X.T
             Y = np.multiply(x, _inverse(_row_means(np.multiply(x, x), mean), eps))
@@ -138,7 +138,7 @@ def add_rms_norm(x: np.ndarray, residual: np.ndarray, weight: np.ndarray, eps: f
     lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
     N = math.prod(lead)
     X, R, mean = columns(x), columns(residual), _mean(D, dtype)
-    if N <= FEW:
+    if N <= ROW_MAJOR_TOKENS:
         total = np.add(X.T, R.T).reshape(*lead, D)
         return rms_norm(total, weight, eps), total
     Y, S, g = result((D, N), dtype), result((D, N), dtype), weight[:, None]
@@ -168,15 +168,15 @@ def _inverse(variance: np.ndarray, eps: float) -> np.ndarray:
 
 def _column_means(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """The means (1, n) of the columns of x (D, n)."""
-    if len(x) <= 2 * PART:
+    if len(x) <= 2 * PARTIAL_SUM:
         return mean @ x
-    parts = [mean[:, a : a + PART] @ x[a : a + PART] for a in range(0, len(x), PART)]
+    parts = [mean[:, a : a + PARTIAL_SUM] @ x[a : a + PARTIAL_SUM] for a in range(0, len(x), PARTIAL_SUM)]
     return np.add.reduce(parts)
 
 
 def _row_means(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """The means (n, 1) of the rows of x (n, D)."""
-    if x.shape[1] <= 2 * PART:
+    if x.shape[1] <= 2 * PARTIAL_SUM:
         return x @ mean.T
     return np.multiply(np.add.reduce(x, 1, keepdims=True), mean[0, 0])
 

@@ -7,11 +7,11 @@ import numpy as np
 from . import threads
 from .images import blocks
 from .layout import columns, logical
-from .resize import along, averages
+from .resize import averages, resize_by_matrices
 from .scratch import result, scratch
 
 PIECE = 1 << 16  # elements that stay in cache
-PART = 128  # numbers of a long sum that are added one after another
+PARTIAL_SUM = 128  # numbers of a long sum that are added one after another
 
 
 def max_pool2d(x: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int]) -> np.ndarray:
@@ -52,7 +52,7 @@ def _maxima(x: np.ndarray, out: np.ndarray, start: int, kernel: int, stride: int
 def adaptive_avg_pool2d(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     B, Y, X, C = x.shape
     planes = columns(x).reshape(C * B, Y, X)
-    out = along(planes, averages(Y, size[0]), averages(X, size[1])).astype(x.dtype, copy=False)
+    out = resize_by_matrices(planes, averages(Y, size[0]), averages(X, size[1])).astype(x.dtype, copy=False)
     return logical(out.reshape(C, -1), (B, *size))
 
 
@@ -105,11 +105,11 @@ def mean(x: np.ndarray, axis: int) -> np.ndarray:
 def _sum(x: np.ndarray, axis: int) -> np.ndarray:
     """The sum along an axis of parts that are added first."""
     length = x.shape[axis]
-    if length <= PART:
+    if length <= PARTIAL_SUM:
         return x.sum(axis)
     x = np.moveaxis(x, axis, 0)
-    whole = length // PART * PART
-    parts = x[:whole].reshape(whole // PART, PART, *x.shape[1:]).sum(1)
+    whole = length // PARTIAL_SUM * PARTIAL_SUM
+    parts = x[:whole].reshape(whole // PARTIAL_SUM, PARTIAL_SUM, *x.shape[1:]).sum(1)
     return _sum(parts, 0) + x[whole:].sum(0)
 
 

@@ -23,7 +23,7 @@ def parts_of(weight: np.ndarray | QuantTensor) -> list[np.ndarray | QuantRows]:
 
 
 def operands(X: np.ndarray, weights: Sequence[np.ndarray | QuantRows], rowwise: bool) -> list[list[np.ndarray]]:
-    """The factors of each weight's `widened` parts: X (D, N), (N, D) if rowwise, or its even and odd features."""
+    """The factors of each weight's `widen_rows` parts: X (D, N), (N, D) if rowwise, or its even and odd features."""
     words = [_in_words(W) for W in weights]
     every: list[list[np.ndarray]] = [[X], []]
     if any(words):  # rows are copied: BLAS needs neighbours
@@ -43,7 +43,7 @@ def _in_words(W: np.ndarray | QuantRows) -> bool:
     return column == 2 and row % 4 == 0 and data.__array_interface__["data"][0] % 4 == 0
 
 
-def widened(W: np.ndarray | QuantRows, parts: int) -> Iterator[np.ndarray]:
+def widen_rows(W: np.ndarray | QuantRows, parts: int) -> Iterator[np.ndarray]:
     """Yield rows of a matrix (E, D) in float32: one part, or two, of the even columns and then of the odd ones.
 
     The parts use the same scratch: use each before the next.  INT8 is scaled by `scale` after the product.
@@ -68,7 +68,7 @@ def widened(W: np.ndarray | QuantRows, parts: int) -> Iterator[np.ndarray]:
 
 
 def scale(W: np.ndarray | QuantRows, y: np.ndarray) -> None:
-    """Multiply the product of `widened` rows, y (E, N), by the scales of rows, if they have any."""
+    """Multiply the product of `widen_rows` rows, y (E, N), by the scales of rows, if they have any."""
     if isinstance(W, QuantRows) and W.kind.name == "INT8":
         np.multiply(y, W.arrays[1][:, None], out=y)
 

@@ -19,7 +19,7 @@ def interpolate(x: np.ndarray, size: tuple[int, int], mode: str) -> np.ndarray:
         return x[:, _nearest(Y, size[0])[:, None], _nearest(X, size[1])]
     planes = columns(x).reshape(C * B, Y, X)
     if mode.endswith("antialias"):
-        averaged = along(planes, *(averaging(n, new, mode) for n, new in zip((Y, X), size, strict=True)))
+        averaged = resize_by_matrices(planes, *(averaging(n, new, mode) for n, new in zip((Y, X), size, strict=True)))
         return logical(averaged.reshape(C, -1), (B, *size))
     rows, weights = taps(Y, size[0], mode, x.dtype)
     across = matrix(*taps(X, size[1], mode, x.dtype), X)
@@ -105,7 +105,7 @@ def averaging(count: int, new: int, mode: str) -> np.ndarray:
     return out / out.sum(1, keepdims=True)
 
 
-def along(planes: np.ndarray, vertical: np.ndarray, horizontal: np.ndarray) -> np.ndarray:
+def resize_by_matrices(planes: np.ndarray, vertical: np.ndarray, horizontal: np.ndarray) -> np.ndarray:
     """planes (N, Y, X), vertical (Y', Y), horizontal (X', X) -> (N, Y', X')."""
     dtype = planes.dtype
     return vertical.astype(dtype) @ (planes @ horizontal.T.astype(dtype))

@@ -21,8 +21,8 @@ import numpy as np
 from ...errors import InputError
 from . import blas
 
-MOST = 1024  # the largest thread count
-ALONE = 200_000  # nanoseconds of work below which waking another thread costs more than it saves
+MAX_THREADS = 1024  # the largest thread count
+MIN_PARALLEL_NS = 200_000  # nanoseconds of work below which waking another thread costs more than it saves
 
 _lock = threading.Lock()
 _chosen: int | None = None
@@ -33,15 +33,17 @@ _control: blas.Control | None = None
 def set_count(n: int | None) -> None:
     """Use n threads (1: only the caller's) from now on; None restores the machine's default."""
     global _chosen
-    if n is not None and (isinstance(n, bool) or not hasattr(n, "__index__") or not 1 <= operator.index(n) <= MOST):
-        raise InputError(f"a thread count must be a whole number from 1 to {MOST}, or None, found {n!r:.50}")
+    if n is not None and (
+        isinstance(n, bool) or not hasattr(n, "__index__") or not 1 <= operator.index(n) <= MAX_THREADS
+    ):
+        raise InputError(f"a thread count must be a whole number from 1 to {MAX_THREADS}, or None, found {n!r:.50}")
     _chosen = None if n is None else operator.index(n)
 
 
 def count(cost: float = math.inf) -> int:
     """The number of threads that an op may use now; cost: as for `run`."""
     global _limit, _control
-    if cost <= ALONE:
+    if cost <= MIN_PARALLEL_NS:
         return 1
     if _limit is None:
         _control, _limit = blas.find(), limit()
@@ -204,7 +206,7 @@ def run(fn: Callable[[int], object], n: int, cost: float) -> None:
         with np.errstate(all="ignore"):
             # Each concurrent caller counts as a thread, so that many of them do not overload the machine.
             helpers = min(n, threads - len(_inside) + 1) - 1
-            if helpers <= 0 or cost <= ALONE or _jobs.qsize() > 4 * threads:
+            if helpers <= 0 or cost <= MIN_PARALLEL_NS or _jobs.qsize() > 4 * threads:
                 for i in range(n):
                     fn(i)
             else:
@@ -232,13 +234,13 @@ def _share(job: _Job, helpers: int) -> None:
         _settle(job)
         raise
     finally:
-        job.fn = _nothing  # a worker that wakes up late must not keep arrays alive
+        job.fn = _do_nothing  # a worker that wakes up late must not keep arrays alive
     error, job.error = job.error, None
     if error is not None:
         raise error
 
 
-def _nothing(i: int) -> None:
+def _do_nothing(i: int) -> None:
     pass
 
 

@@ -20,14 +20,15 @@ from numpy.lib.stride_tricks import as_strided
 
 from . import threads
 from .activations import finish
-from .images import blocks, padded
+from .images import blocks, pad_block
 from .scratch import result, scratch
 
-POINTS = {4: (0.0, 0.5**0.5, -(0.5**0.5), 2**0.5, -(2**0.5)), 2: (0.0, 1.0, -1.0)}  # and infinity
-WIDE = 384 * 384  # kernels of a weight from which m is 2
-TILES = 176  # of a block: their arrays about fit into the L2 cache
+# The interpolation points by m, besides infinity.
+POINTS = {4: (0.0, 0.5**0.5, -(0.5**0.5), 2**0.5, -(2**0.5)), 2: (0.0, 1.0, -1.0)}
+MIN_KERNELS_FOR_M2 = 384 * 384  # kernels of a weight from which m is 2
+TILES = 176  # tiles of a block: their arrays about fit into the L2 cache
 WEIGHTS = 4096  # kernels that are transformed at a time
-NARROW = 768  # columns up to which OpenBLAS multiplies by a transform without packing
+MAX_UNPACKED_COLUMNS = 768  # columns up to which OpenBLAS multiplies by a transform without packing
 
 
 def _at_points(m: int, k: int) -> np.ndarray:
@@ -36,7 +37,7 @@ def _at_points(m: int, k: int) -> np.ndarray:
 
 
 # With tiles as vectors, row by row: output = OUT @ ((WEIGHT @ weight) * (IN @ tile)).
-IN, _WEIGHT, OUT = (
+INPUT_TRANSFORM, _WEIGHT_TRANSFORM, OUTPUT_TRANSFORM = (
     {m: np.kron(a, a) for m, a in of.items()}
     for of in (
         {m: np.linalg.inv(_at_points(m, m + 2)).T for m in POINTS},
@@ -48,14 +49,14 @@ IN, _WEIGHT, OUT = (
 
 def tile(kernels: int) -> int:
     """The size m of a tile, by the number of a weight's kernels."""
-    return 2 if kernels >= WIDE else 4
+    return 2 if kernels >= MIN_KERNELS_FOR_M2 else 4
 
 
 def transform(weight: np.ndarray) -> np.ndarray:
     """weight (D, C, 3, 3) -> (n n, C, D)."""
     D, C = weight.shape[:2]
     columns = weight.transpose(2, 3, 1, 0).reshape(9, C * D)
-    to = _WEIGHT[tile(C * D)]
+    to = _WEIGHT_TRANSFORM[tile(C * D)]
     out = np.empty((len(to), C * D), weight.dtype)
 
     def block(i: int) -> None:
@@ -81,7 +82,7 @@ def conv3x3(
     m = n - 2
     Y, X = Y + 2 * padding[0] - 2, X + 2 * padding[1] - 2
     tX = -(-X // m)
-    to, back = IN[m].astype(dtype), OUT[m].astype(dtype)
+    to, back = INPUT_TRANSFORM[m].astype(dtype), OUTPUT_TRANSFORM[m].astype(dtype)
     parts, parts_back = _parts(tX * C), _parts(tX * D)
     out = result((B, Y, X, D), dtype)
     work = blocks(B, -(-Y // m), tX, TILES * 36 // len(U))
@@ -90,7 +91,7 @@ def conv3x3(
         own, rows = work[i]
         pixels = slice(m * rows.start, min(m * rows.stop, Y))
         first, left = pixels.start - padding[0], -padding[1]
-        images = padded(x[own], (first, first + m * (rows.stop - rows.start) + 2), (left, left + m * tX + 2))
+        images = pad_block(x[own], (first, first + m * (rows.stop - rows.start) + 2), (left, left + m * tX + 2))
         G, R = len(images), rows.stop - rows.start
         b, y, z, c = images.strides
         # Pixels by their column in a tile: the n n values of all tiles in a row become rows of a matrix.
@@ -124,4 +125,4 @@ def conv3x3(
 
 def _parts(columns: int) -> int:
     """The number of equal parts of about NARROW columns at most."""
-    return next((n for n in range(-(-columns // NARROW), columns // 128 + 1) if columns % n == 0), 1)
+    return next((n for n in range(-(-columns // MAX_UNPACKED_COLUMNS), columns // 128 + 1) if columns % n == 0), 1)

@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...errors import CheckpointError, InputError, UnsupportedError
-from ...quant import QuantRows, QuantTensor, plain
+from ...quant import QuantRows, QuantTensor, float_tensor
 from ...typing import RawTensor
 from . import quantised
 from .activations import ACT
-from .attention import attention, gather_bias, relative_bias, skips_unseen
+from .attention import accepts_full_cache, attention, gather_bias, relative_bias
 from .decoder import glu, rope, rope_write_, rotary, write_
 from .devices import constant, on_host
 from .linear import linear
@@ -68,20 +68,20 @@ def zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
     return like.new_zeros(shape)
 
 
-def route(logits: Tensor, chosen: int, normalise: bool) -> Tensor:
-    found, at = torch.softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32)).topk(chosen, -1)
+def top_k_gates(logits: Tensor, k: int, normalise: bool) -> Tensor:
+    found, at = torch.softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32)).topk(k, -1)
     found = found / found.sum(-1, keepdim=True) if normalise else found
     return torch.zeros_like(logits).scatter(-1, at, found.to(logits.dtype))
 
 
-def mix(x: Tensor, shares: Tensor, experts: Sequence[Callable[[Any], Any]]) -> Tensor:
+def combine_experts(x: Tensor, gates: Tensor, experts: Sequence[Callable[[Any], Any]]) -> Tensor:
     out = torch.zeros_like(x)
     whole = x.is_cuda and torch.cuda.is_current_stream_capturing()  # which cannot wait for the number of rows
-    for share, expert in zip(shares.unbind(1), experts, strict=True):
+    for gate, expert in zip(gates.unbind(1), experts, strict=True):
         if whole:
-            out = out + expert(x) * share[:, None]
-        elif len(rows := share.detach().nonzero()[:, 0]):
-            out = out.index_add(0, rows, expert(x[rows]) * share[rows, None])
+            out = out + expert(x) * gate[:, None]
+        elif len(rows := gate.detach().nonzero()[:, 0]):
+            out = out.index_add(0, rows, expert(x[rows]) * gate[rows, None])
     return out
 
 
@@ -135,21 +135,21 @@ def _tensor(x: np.ndarray | Tensor) -> Tensor:
     return torch.from_numpy(np.array(x, order="C")) if isinstance(x, np.ndarray) else x
 
 
-def _beside(x: np.ndarray | Tensor, like: Tensor, dtype: torch.dtype) -> Tensor:
+def _to_device_of(x: np.ndarray | Tensor, like: Tensor, dtype: torch.dtype) -> Tensor:
     # Pageable memory has been read when its copy to a GPU returns: there is no need to wait for the GPU.
     return _tensor(x).to(like.device, dtype, non_blocking=isinstance(x, np.ndarray))
 
 
 def as_ids(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
-    return _beside(x, like, torch.int64)
+    return _to_device_of(x, like, torch.int64)
 
 
 def as_mask(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
-    return _beside(x, like, torch.bool)
+    return _to_device_of(x, like, torch.bool)
 
 
 def as_pixels(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
-    return _beside(x, like, like.dtype)
+    return _to_device_of(x, like, like.dtype)
 
 
 def to_numpy(x: Tensor) -> np.ndarray:
@@ -186,7 +186,7 @@ def rows(parts: Sequence[QuantRows | Tensor], dtype: str | None = None) -> Quant
     if len(tensors) == len(parts):
         return tensors[0] if len(parts) == 1 else torch.cat(tensors)
     kinds = {part.kind if isinstance(part, QuantRows) else None for part in parts}
-    every = [part if isinstance(part, QuantRows) else plain(part).parts[0] for part in parts]
+    every = [part if isinstance(part, QuantRows) else float_tensor(part).parts[0] for part in parts]
     if len(kinds) > 1:
         return QuantTensor(every, _dtype(dtype or "float32"))
     fields = zip(*(part.arrays for part in every), strict=True)

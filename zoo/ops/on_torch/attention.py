@@ -30,7 +30,7 @@ def attention(
     return _eager(q, k, v, start, mask, bias, window, scale, dropout)
 
 
-def skips_unseen(like: Tensor) -> bool:
+def accepts_full_cache(like: Tensor) -> bool:
     return usable(like)
 
 

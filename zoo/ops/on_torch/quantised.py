@@ -48,25 +48,25 @@ def _factors(each: Tensor, step: Tensor | None) -> Tensor:
 
 
 def _q8_0(x: Tensor) -> tuple[Tensor, ...]:
-    return x[..., 2:].flatten(1).view(torch.int8), _half(x, 0)
+    return x[..., 2:].flatten(1).view(torch.int8), _float16_at(x, 0)
 
 
 def _q4_0(x: Tensor) -> tuple[Tensor, ...]:
-    return _pairs(_nibbles(x[..., 2:], 16)), _half(x, 0)
+    return _pairs(_nibbles(x[..., 2:], 16)), _float16_at(x, 0)
 
 
 def _q4_1(x: Tensor) -> tuple[Tensor, ...]:
-    return _pairs(_nibbles(x[..., 4:], 16)), _half(x, 0), _half(x, 2)
+    return _pairs(_nibbles(x[..., 4:], 16)), _float16_at(x, 0), _float16_at(x, 2)
 
 
 def _q5_0(x: Tensor) -> tuple[Tensor, ...]:
     bits = _nibbles(x[..., 6:], 16) | _fifth_bits(x[..., 2:6])
-    return (bits.to(torch.int8) - 16).flatten(1), _half(x, 0)
+    return (bits.to(torch.int8) - 16).flatten(1), _float16_at(x, 0)
 
 
 def _q5_1(x: Tensor) -> tuple[Tensor, ...]:
     bits = _nibbles(x[..., 8:], 16) | _fifth_bits(x[..., 4:8])
-    return bits.flatten(1).view(torch.int8), _half(x, 0), _half(x, 2)
+    return bits.flatten(1).view(torch.int8), _float16_at(x, 0), _float16_at(x, 2)
 
 
 def _q4_k(x: Tensor) -> tuple[Tensor, ...]:
@@ -83,10 +83,10 @@ def _q6_k(x: Tensor) -> tuple[Tensor, ...]:
     by = torch.tensor([0, 2, 4, 6], dtype=torch.uint8, device=x.device)[:, None]
     high = x[..., 128:192].unflatten(-1, (2, 1, 32)) >> by & 3
     bits = _nibbles(x[..., :128], 64) | high.flatten(2) << 4
-    return (bits.to(torch.int8) - 32).flatten(1), x[..., 192:208].flatten(1).view(torch.int8), _half(x, 208)
+    return (bits.to(torch.int8) - 32).flatten(1), x[..., 192:208].flatten(1).view(torch.int8), _float16_at(x, 208)
 
 
-def _half(x: Tensor, at: int) -> Tensor:
+def _float16_at(x: Tensor, at: int) -> Tensor:
     return x[..., at : at + 2].contiguous().view(torch.float16)[..., 0]
 
 
@@ -111,11 +111,11 @@ def _scales_and_minima(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     low, high, both = x[..., 4:8], x[..., 8:12], x[..., 12:16]
     scales = torch.cat([low & 63, both & 15 | low >> 2 & 48], -1)
     minima = torch.cat([high & 63, both >> 4 | high >> 2 & 48], -1)
-    return scales.flatten(1), minima.flatten(1), _half(x, 0), -_half(x, 2)
+    return scales.flatten(1), minima.flatten(1), _float16_at(x, 0), -_float16_at(x, 2)
 
 
 # llama.cpp's types -> types with the same numbers, to the bit, that kernels can read 16 bytes at a time.
-SAME: dict[str, tuple[str, Callable[[Tensor], tuple[Tensor, ...]]]] = {
+EQUIVALENT_TYPES: dict[str, tuple[str, Callable[[Tensor], tuple[Tensor, ...]]]] = {
     "Q8_0": ("INT8_32", _q8_0),
     "Q4_0": ("INT4_32", _q4_0),
     "Q4_1": ("UINT4_OFFSET", _q4_1),
@@ -130,9 +130,9 @@ SAME: dict[str, tuple[str, Callable[[Tensor], tuple[Tensor, ...]]]] = {
 def keep(stored: QuantRows, device: str) -> QuantRows:
     """Rows for `linear` and `embedding` on a device; llama.cpp's records are rearranged."""
     moved = stored.map(lambda array: torch.from_numpy(np.array(array)).to(device))
-    if stored.kind.name not in SAME:
+    if stored.kind.name not in EQUIVALENT_TYPES:
         return moved
-    name, fields = SAME[stored.kind.name]
+    name, fields = EQUIVALENT_TYPES[stored.kind.name]
     records = moved.arrays[0].unflatten(1, (-1, stored.kind.fields[0].per_block))
     return QuantRows(QUANT_TYPES[name], stored.columns, fields(records))
 
@@ -155,4 +155,4 @@ def take(matrix: QuantTensor, ids: Tensor) -> Tensor:
 
 
 def _rows(part: QuantRows) -> Tensor:
-    return _numbers(**part.kind.named(part.arrays))[:, : part.columns]
+    return _numbers(**part.kind.name_fields(part.arrays))[:, : part.columns]

@@ -12,6 +12,7 @@ import sys
 from ....ops import dispatch
 from .activations import activate, glu
 from .arrays import (
+    accepts_full_cache,
     add_scaled,
     all_true,
     arange,
@@ -21,18 +22,17 @@ from .arrays import (
     assign_,
     bucket,
     cat,
+    combine_experts,
     cumsum,
     embedding,
     exp,
     gather_bias,
     mean,
-    mix,
     relative_scores,
-    route,
     scores,
     sinusoids,
-    skips_unseen,
     to_numpy,
+    top_k_gates,
     where,
     write_,
     zeros,

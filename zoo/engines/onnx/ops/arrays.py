@@ -12,9 +12,9 @@ import numpy as np
 from ....errors import UnsupportedError
 from . import packed
 from .dims import Repeated, is_fixed, text_of
-from .symbol import BOOL, FLOAT, FOLDED, INT, Symbol, broadcast, constant
+from .symbol import BOOL, FLOAT, INT, MAX_FOLDED_ELEMENTS, Symbol, broadcast, constant
 
-PART = 128  # numbers of a long sum that are added one after another
+PARTIAL_SUM = 128  # numbers of a long sum that are added one after another
 
 
 def embedding(ids: Symbol, table: Symbol, name: str) -> Symbol:
@@ -34,7 +34,7 @@ def cumsum(x: Symbol, axis: int) -> Symbol:
 def cat(arrays: Sequence[Symbol], axis: int) -> Symbol:
     first = arrays[0]
     if isinstance(arrays, Repeated):
-        return _repeated(first if len(arrays) == 1 else cat(list(arrays), axis), arrays.times, axis)
+        return _repeat_axis(first if len(arrays) == 1 else cat(list(arrays), axis), arrays.times, axis)
     if len(arrays) == 1:
         return first
     if all(x.is_constant for x in arrays):
@@ -46,7 +46,7 @@ def cat(arrays: Sequence[Symbol], axis: int) -> Symbol:
     return first.new("Concat", list(arrays), shape, axis=axis)
 
 
-def _repeated(x: Symbol, count: int, axis: int) -> Symbol:
+def _repeat_axis(x: Symbol, count: int, axis: int) -> Symbol:
     axis %= x.ndim
     shape = (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :])
     if is_fixed(x.shape[axis]) and x.shape[axis] == 1:
@@ -82,9 +82,9 @@ def mean(x: Symbol, axis: int) -> Symbol:
     if not is_fixed(length):
         count = Symbol(x.graph, x.graph.length(length), (1,), INT).to(FLOAT)
         return _sum(x, axis, 2) / count
-    if length <= PART:
+    if length <= PARTIAL_SUM:
         return x.new("ReduceMean", [x, np.array([axis])], (*x.shape[:axis], *x.shape[axis + 1 :]), keepdims=0)
-    equal = next((n for n in range(PART, PART // 8, -1) if length % n == 0), None)
+    equal = next((n for n in range(PARTIAL_SUM, PARTIAL_SUM // 8, -1) if length % n == 0), None)
     if equal is None:
         return _sum(x, axis, 2) * (1 / length)
     parts = x.reshape(*x.shape[:axis], length // equal, equal, *x.shape[axis + 1 :])
@@ -95,9 +95,9 @@ def _sum(x: Symbol, axis: int, levels: int) -> Symbol:
     """The sum along an axis of any length, of parts that are added first, `levels` times."""
     lead, length, rest = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     if levels:
-        parts = (length + PART - 1) // PART
-        ends = x.graph.lengths((*[0] * (x.ndim + axis), parts * PART - length, *[0] * len(rest)))
-        x = x.new("Pad", [x, ends], (*lead, parts * PART, *rest)).reshape(*lead, parts, PART, *rest)
+        parts = (length + PARTIAL_SUM - 1) // PARTIAL_SUM
+        ends = x.graph.lengths((*[0] * (x.ndim + axis), parts * PARTIAL_SUM - length, *[0] * len(rest)))
+        x = x.new("Pad", [x, ends], (*lead, parts * PARTIAL_SUM, *rest)).reshape(*lead, parts, PARTIAL_SUM, *rest)
         x = x.new("ReduceSum", [x, np.array([axis + 1])], (*lead, parts, *rest), keepdims=0)
         return _sum(x, axis, levels - 1)
     return x.new("ReduceSum", [x, np.array([axis])], (*lead, *rest), keepdims=0)
@@ -114,25 +114,25 @@ def add_scaled(x: Symbol, y: Symbol, scale: Symbol) -> Symbol:
 
 def gather_bias(table: Symbol, index: Symbol) -> Symbol:
     heads = table.transpose(1, 0)
-    if heads.is_constant and index.is_constant and heads.shape[0] * index.value.size <= FOLDED:
+    if heads.is_constant and index.is_constant and heads.shape[0] * index.value.size <= MAX_FOLDED_ELEMENTS:
         found = heads.value[:, index.value]
         return heads.constant(found[None] if index.ndim == 2 else np.ascontiguousarray(found.swapaxes(0, 1)))
     y = heads.new("Gather", [heads, index], (heads.shape[0], *index.shape), axis=1)
     return y[None] if index.ndim == 2 else y.transpose(1, 0, 2, 3)
 
 
-def route(logits: Symbol, chosen: int, normalise: bool) -> Symbol:
-    shares = logits.new("Softmax", [logits], logits.shape, axis=-1)
-    count = logits.graph.store(np.array([chosen], np.int64))
-    names = logits.graph.node("TopK", [shares.name, count], 2, axis=-1)
-    found = Symbol(logits.graph, names[0], (logits.shape[0], chosen), FLOAT)
+def top_k_gates(logits: Symbol, k: int, normalise: bool) -> Symbol:
+    gates = logits.new("Softmax", [logits], logits.shape, axis=-1)
+    count = logits.graph.store(np.array([k], np.int64))
+    names = logits.graph.node("TopK", [gates.name, count], 2, axis=-1)
+    found = Symbol(logits.graph, names[0], (logits.shape[0], k), FLOAT)
     if normalise:
         found = found / found.new("ReduceSum", [found, np.array([-1])], (logits.shape[0], 1), keepdims=1)
-    return shares.new("ScatterElements", [shares * 0.0, names[1], found], logits.shape, axis=-1)
+    return gates.new("ScatterElements", [gates * 0.0, names[1], found], logits.shape, axis=-1)
 
 
-def mix(x: Symbol, shares: Symbol, experts: Sequence[Callable[[Any], Any]]) -> Symbol:
-    parts = [expert(x) * shares[:, i : i + 1] for i, expert in enumerate(experts)]
+def combine_experts(x: Symbol, gates: Symbol, experts: Sequence[Callable[[Any], Any]]) -> Symbol:
+    parts = [expert(x) * gates[:, i : i + 1] for i, expert in enumerate(experts)]
     return functools.reduce(operator.add, parts)
 
 
@@ -180,7 +180,7 @@ def all_true(mask: Symbol) -> bool:
     return mask.is_constant and bool(mask.value.all())
 
 
-def skips_unseen(like: Symbol) -> bool:
+def accepts_full_cache(like: Symbol) -> bool:
     return False
 
 

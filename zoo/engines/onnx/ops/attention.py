@@ -19,7 +19,7 @@ from .graph import MICROSOFT
 from .symbol import FLOAT, INT, Symbol
 
 INT32 = np.dtype(np.int32)
-LOWEST = np.array(np.finfo(np.float32).min, np.float32)
+MIN_FLOAT = np.array(np.finfo(np.float32).min, np.float32)
 
 
 class _Cached(Symbol):
@@ -65,9 +65,9 @@ def attention(
         return _in_place(q, k, v, start, window, scale)
     hides = not (start is mask is bias is window is None)
     if R == 1 and not hides and not q.graph.standard:
-        return _fused([_flat(x) for x in (q, k, v)], H, scale).reshape(B, T, H, v.shape[3])
+        return _multi_head_attention([_merge_heads(x) for x in (q, k, v)], H, scale).reshape(B, T, H, v.shape[3])
     if R == 1 and q.graph.on_cpu and not q.graph.standard and mask is not None and start is bias is window is None:
-        return _chosen(q, k, v, mask, scale)
+        return _attend_by_mask(q, k, v, mask, scale)
     if isinstance(k, CachedKeys) and isinstance(v, CachedValues):
         assert start is not None
         assert mask is None
@@ -78,9 +78,9 @@ def attention(
             before, causal = bias[..., :S] + before, bias[..., S:] + causal
         parts = [_scores(rows, k.past, T, before), _scores(rows, k.recent, T, causal)]
         shares = _softmax(cat(parts, 3))
-        y = _mixed(shares[..., :S], v.past) + _mixed(shares[..., S:], v.recent)
+        y = _weigh_values(shares[..., :S], v.past) + _weigh_values(shares[..., S:], v.recent)
         return y.transpose(0, 2, 1, 3)
-    return _plain(q, k, v, _hidden(k, T, start, mask, bias, window), scale)
+    return _attend_by_operators(q, k, v, _hidden_keys(k, T, start, mask, bias, window), scale)
 
 
 def _rows(q: Symbol, G: int) -> Symbol:
@@ -91,10 +91,10 @@ def _rows(q: Symbol, G: int) -> Symbol:
     return q.reshape(B, T, G, H // G, K).transpose(0, 2, 3, 1, 4).reshape(B, G, H // G * T, K)
 
 
-def _plain(q: Symbol, k: Symbol, v: Symbol, hidden: Hidden | None, scale: float) -> Symbol:
+def _attend_by_operators(q: Symbol, k: Symbol, v: Symbol, hidden: Hidden | None, scale: float) -> Symbol:
     rows = _rows(q, k.shape[2]) * scale
     scores = _scores(rows, k, q.shape[1], None if hidden is None else hidden.added)
-    y = _mixed(_softmax(scores), v)
+    y = _weigh_values(_softmax(scores), v)
     if hidden is not None and hidden.seen is not None:
         y = y * hidden.seen
     return y.transpose(0, 2, 1, 3)
@@ -107,22 +107,22 @@ def _hides(mask: Symbol) -> Symbol:
         hidden = (~mask).to(INT)
         return hidden.new("ReduceMax", [hidden], (), keepdims=0) > 0
 
-    return _shared(mask, ("hides", mask.name), make)
+    return _memoise(mask, ("hides", mask.name), make)
 
 
-def _chosen(q: Symbol, k: Symbol, v: Symbol, mask: Symbol, scale: float) -> Symbol:
+def _attend_by_mask(q: Symbol, k: Symbol, v: Symbol, mask: Symbol, scale: float) -> Symbol:
     """Plain operators if the mask hides a key, else MultiHeadAttention.
 
     Reshapes are outside of the branches, where they copy nothing.
     """
     (B, T, H, _), width = q.shape, v.shape[3]
-    plain = partial(_plain, q, k, v, _hidden(k, T, None, mask, None, None), scale)
-    fused = partial(_fused, [_flat(x) for x in (q, k, v)], H, scale)
+    plain = partial(_attend_by_operators, q, k, v, _hidden_keys(k, T, None, mask, None, None), scale)
+    fused = partial(_multi_head_attention, [_merge_heads(x) for x in (q, k, v)], H, scale)
     y = q.graph.choose(_hides(mask).name, plain, fused)
     return y.new("Reshape", [y, np.array([0, 0, H * width])], (B, T, H * width)).reshape(B, T, H, width)
 
 
-def _fused(flat: list[Symbol], H: int, scale: float) -> Symbol:
+def _multi_head_attention(flat: list[Symbol], H: int, scale: float) -> Symbol:
     """MultiHeadAttention of q, k and v (B, T or S, H K) -> (B, T, H K).
 
     It holds no scores of all tokens: 0.94 of plain operators' time without a mask (512 tokens, one thread).
@@ -131,7 +131,7 @@ def _fused(flat: list[Symbol], H: int, scale: float) -> Symbol:
     return flat[0].new("MultiHeadAttention", flat, shape, domain=MICROSOFT, num_heads=H, scale=float(scale))
 
 
-def _flat(x: Symbol) -> Symbol:
+def _merge_heads(x: Symbol) -> Symbol:
     return x.reshape(*x.shape[:2], x.shape[2] * x.shape[3])
 
 
@@ -162,7 +162,7 @@ def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: 
         memo[key] = [x.new("Cast", [x], x.shape, INT32, to=INT32) for x in (start + (T - 1), most + T)]
     queries, *flat = (x.reshape(B, T, x.shape[2] * K) for x in (q, k.recent, v.recent))
     lengths = [x.name for x in memo[key]]
-    sink = graph.store(np.full(H, LOWEST))
+    sink = graph.store(np.full(H, MIN_FLOAT))
     names = graph.node(
         "GroupQueryAttention",
         [(queries * scale).name, *(x.name for x in flat), k.stored.name, v.stored.name, *lengths, *[""] * 4, sink],
@@ -189,14 +189,14 @@ def _softmax(x: Symbol) -> Symbol:
     return x.new("Softmax", [x], x.shape, axis=-1)
 
 
-def _mixed(shares: Symbol, v: Symbol) -> Symbol:
+def _weigh_values(shares: Symbol, v: Symbol) -> Symbol:
     """shares (B, H, T, S), v (B, S, G, K) -> (B, H, T, K)."""
     (B, H, T, S), (G, K) = shares.shape, v.shape[2:]
     rows = shares.reshape(B, G, H // G * T, S)
     return v.new("MatMul", [rows, v.transpose(0, 2, 1, 3)], (*rows.shape[:3], K)).reshape(B, H, T, K)
 
 
-def _shared(k: Symbol, key: tuple[object, ...], make: Callable[[], Symbol | Hidden | tuple[Symbol, Symbol]]):
+def _memoise(k: Symbol, key: tuple[object, ...], make: Callable[[], Symbol | Hidden | tuple[Symbol, Symbol]]):
     """A value that all layers share, made once."""
     memo = k.graph.memo
     if key not in memo:
@@ -214,26 +214,26 @@ def _of_cache(k: CachedKeys, T: int, start: Symbol, window: int | None) -> tuple
             first = start[:, None] + at - window  # (B, T)
             before = before & (keys >= first[:, :, None])[:, None]
             causal = causal & (at[None] + window >= at[:, None])[None, None]
-        return _lowered(before), _lowered(causal)
+        return _mask_to_bias(before), _mask_to_bias(causal)
 
-    return _shared(k, ("cache", start.name, window, text_of(T), text_of(k.past.shape[1])), make)
-
-
-def _lowered(visible: Symbol) -> Symbol:
-    return visible.new("Where", [visible, np.zeros((), np.float32), LOWEST], visible.shape, FLOAT)
+    return _memoise(k, ("cache", start.name, window, text_of(T), text_of(k.past.shape[1])), make)
 
 
-def _hidden(
+def _mask_to_bias(visible: Symbol) -> Symbol:
+    return visible.new("Where", [visible, np.zeros((), np.float32), MIN_FLOAT], visible.shape, FLOAT)
+
+
+def _hidden_keys(
     k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias: Symbol | None, window: int | None
 ) -> Hidden | None:
     if start is None and mask is None and bias is None and window is None:
         return None
     names = tuple(None if x is None else x.name for x in (start, mask, bias))
     key = ("hidden", *names, window, text_of(T), text_of(k.shape[1]))
-    return _shared(k, key, lambda: _combined(k, T, start, mask, bias, window))
+    return _memoise(k, key, lambda: _combine_masks(k, T, start, mask, bias, window))
 
 
-def _combined(
+def _combine_masks(
     k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias: Symbol | None, window: int | None
 ) -> Hidden:
     visible = None
@@ -246,19 +246,19 @@ def _combined(
     if mask is not None:
         keys = mask[:, None, None]
         visible = keys if visible is None else visible & keys
-    added = None if visible is None else _lowered(visible)
+    added = None if visible is None else _mask_to_bias(visible)
     if bias is not None:
         if bias.is_constant and np.isfinite(bias.value).all():
             if visible is None:
                 return Hidden(bias, None)
         else:
-            bias = bias.new("Max", [bias, LOWEST], bias.shape)
+            bias = bias.new("Max", [bias, MIN_FLOAT], bias.shape)
         if added is not None:
             bias = added + bias
-            bias = bias.new("Max", [bias, LOWEST], bias.shape)
+            bias = bias.new("Max", [bias, MIN_FLOAT], bias.shape)
         added = bias
     assert added is not None
     if mask is None and bias is None and window is None:  # causal: every query sees at least the first key
         return Hidden(added, None)
     top = added.new("ReduceMax", [added, np.array([-1])], (*added.shape[:-1], 1), keepdims=1)
-    return Hidden(added, (top > float(LOWEST) / 2).to(added.dtype))
+    return Hidden(added, (top > float(MIN_FLOAT) / 2).to(added.dtype))

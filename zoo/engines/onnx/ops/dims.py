@@ -119,7 +119,7 @@ class Dim(int):
         if not isinstance(apart, Dim):  # they differ by a number, whatever the inputs
             return decide(apart, 0)
         found = decide(_int(self), _int(other))
-        self.graph.guard(self, name if found else OPPOSITE[name], other)
+        self.graph.guard(self, name if found else NEGATIONS[name], other)
         return found
 
     def __eq__(self, other: Any) -> Any:
@@ -146,7 +146,7 @@ class Dim(int):
     __hash__ = int.__hash__
 
 
-OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+NEGATIONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def _int(value: int) -> int:
@@ -163,7 +163,7 @@ def is_fixed(value: int) -> bool:
     return not isinstance(value, Dim)
 
 
-def same(a: int, b: int) -> bool:
+def is_same(a: int, b: int) -> bool:
     """Return True if two lengths are equal for all inputs; records no guard."""
     apart = a - b
     return is_fixed(apart) and apart == 0
@@ -222,13 +222,13 @@ def evaluate(text: str, lengths: Mapping[str, int]) -> Any:
         raise TypeError
 
     try:
-        return value(_parsed(text))
+        return value(_parse(text))
     except (ArithmeticError, LookupError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
         raise ValueError(f"{text!r:.200} is not an expression of lengths {', '.join(lengths)}") from None
 
 
 @functools.lru_cache(maxsize=1024)
-def _parsed(text: str) -> ast.expr:
+def _parse(text: str) -> ast.expr:
     if len(text) > MAX_EXPRESSION:
         raise ValueError
     return ast.parse(text, mode="eval").body

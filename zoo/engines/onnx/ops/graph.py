@@ -11,10 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ....quant import QuantRows
-from .dims import OPPOSITE, Dim, terms_of, text_of
+from .dims import NEGATIONS, Dim, terms_of, text_of
 
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
-_STANDARD = """
+_STANDARD_OPERATORS = """
 Abs Add And AveragePool Cast Clip Concat Conv ConvTranspose Cos CumSum DepthToSpace Div DynamicQuantizeLinear Equal
 Exp Expand Floor Gather GatherND Gelu Gemm Greater GreaterOrEqual GridSample HardSwish Identity InstanceNormalization
 LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPool Min Mod Mul Neg Not Or Pad Pow
@@ -25,7 +25,7 @@ _MICROSOFT = """
 DynamicQuantizeMatMul GroupQueryAttention MatMulIntegerToFloat MatMulNBits MultiHeadAttention RotaryEmbedding
 """
 # The operators that graphs are made of, by domain; an export with any other was not written by zoo, and is refused.
-OPERATORS = {"": frozenset(_STANDARD.split()), MICROSOFT: frozenset(_MICROSOFT.split())}
+OPERATORS = {"": frozenset(_STANDARD_OPERATORS.split()), MICROSOFT: frozenset(_MICROSOFT.split())}
 DTYPES = (np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.bool_))
 
 
@@ -183,7 +183,7 @@ class GraphBuilder:
         if not isinstance(a, Dim):
             a, b = b, a
             comparison = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(comparison, comparison)
-        assert comparison in OPPOSITE
+        assert comparison in NEGATIONS
         self.guards[f"{text_of(a)} {comparison} {text_of(b)}"] = None
 
     def input_dim(self, name: str, value: int, tensor: str, axis: int) -> Dim:

@@ -59,10 +59,10 @@ def _products(x: Symbol, parts: list[Symbol], bias: Symbol | None) -> Symbol:
         y = packed.linear(x, part, own)
         found.append(_product(x, part, own) if y is None else y)
         begin = end
-    return joined(found)
+    return join_parts(found)
 
 
-def joined(found: list[Symbol]) -> Symbol:
+def join_parts(found: list[Symbol]) -> Symbol:
     """The parts of a fused projection as one array, which knows them."""
     if len(found) == 1:
         return found[0]

@@ -31,11 +31,11 @@ from .graph import MICROSOFT, Made, Recipe
 from .symbol import FLOAT, Symbol
 
 FOUR = frozenset({"INT4_32", "UINT4_32", "UINT4_OFFSET", "UINT4_K", "Q4_0", "Q4_1", "Q4_K"})  # types of four bits
-OF_ROWS = 128  # the group of a type with one scale for a row
+ROW_GROUP = 128  # the group of a type with one scale for a row
 TILE = 1 << 22  # numbers of a matrix that are converted at a time
-LARGEST = 1 << 26  # numbers of a matrix in a product; while ONNX Runtime packs one, it is in memory twice
+MAX_PRODUCT_ELEMENTS = 1 << 26  # numbers of a matrix in a product; while ONNX Runtime packs one, it is in memory twice
 VNNI = "AVX512VNNI"
-SMALLEST = 32  # rows or columns below which a matrix is not quantised
+MIN_QUANTISED_SIDE = 32  # rows or columns below which a matrix is not quantised
 ACTIVATIONS = "ZOO_ONNX_ACTIVATIONS"
 
 Part = np.ndarray | QuantRows
@@ -69,7 +69,7 @@ def kind_of(matrix: Symbol) -> QuantType | None:
     parts = matrix.graph.constants[matrix.name].parts
     kinds = {p.kind if isinstance(p, QuantRows) else None for p in parts}
     kind = kinds.pop() if len(kinds) == 1 else None
-    return None if kind is None or kind.plain else kind
+    return None if kind is None or kind.is_plain else kind
 
 
 class Int4:
@@ -88,7 +88,7 @@ class Int4:
         return embedding(ids, table, self._kind(table)) if table.shape[0] == self.vocabulary else None
 
     def _kind(self, matrix: Symbol) -> QuantType | None:
-        if not matrix.is_constant or min(matrix.shape) < SMALLEST:
+        if not matrix.is_constant or min(matrix.shape) < MIN_QUANTISED_SIDE:
             return None
         return QUANT_TYPES["INT8" if matrix.shape[0] == self.vocabulary else "INT4_32"]
 
@@ -112,7 +112,7 @@ def form_of(kind: QuantType, parts: Sequence[Part] = ()) -> Form:
     zeros = [part.arrays[-1] for part in parts if isinstance(part, QuantRows) and isinstance(zero, np.ndarray)]
     if any(array.max(initial=0) >> bits for array in zeros):  # GPTQ adds one to a zero of four bits
         zero, center = 0, 8
-    return Form(bits, OF_ROWS if kind.block == 1 else codes.shape[2], isinstance(zero, np.ndarray), center)
+    return Form(bits, ROW_GROUP if kind.block == 1 else codes.shape[2], isinstance(zero, np.ndarray), center)
 
 
 def linear(x: Symbol, weight: Symbol, bias: Symbol | None, kind: QuantType | None = None) -> Symbol | None:
@@ -129,7 +129,7 @@ def linear(x: Symbol, weight: Symbol, bias: Symbol | None, kind: QuantType | Non
     (O, I), exact = weight.shape, is_exact()  # noqa: E741
     parts: Any = graph.constants[weight.name].parts  # none of them is made later
     halves = len(parts) == 2 and len(parts[0]) == len(parts[1])  # of a gated layer, which uses each by itself
-    if O * I > LARGEST or halves:
+    if O * I > MAX_PRODUCT_ELEMENTS or halves:
         return _by_rows(x, parts, bias, kind, weight)
     key, form = ("packed", weight.name), form_of(kind, parts)
     if key not in graph.memo:
@@ -156,7 +156,7 @@ def linear(x: Symbol, weight: Symbol, bias: Symbol | None, kind: QuantType | Non
 def _by_rows(x: Symbol, parts: Sequence[Part], bias: Symbol | None, kind: QuantType, weight: Symbol) -> Symbol:
     """As `linear`, with a product for each part, and for each LARGEST numbers of it."""
     graph, found, begin = x.graph, [], 0
-    step = max(1, LARGEST // weight.shape[1])
+    step = max(1, MAX_PRODUCT_ELEMENTS // weight.shape[1])
     for piece in [part[a : a + step] for part in parts for a in range(0, len(part), step)]:
         name = graph.store(piece, name=f"{weight.name}.{begin}")
         rows = Symbol(graph, name, graph.constants[name].shape, weight.dtype)
@@ -174,7 +174,7 @@ def _sums(x: Symbol, group: int) -> Symbol:
     """The sums of each group of x (..., I) -> (..., ceil(I / group))."""
     memo, key = x.graph.memo, ("sums", x.name, group)
     if key not in memo:
-        wide = _whole(x, group)
+        wide = _pad_to_group(x, group)
         *lead, I = wide.shape  # noqa: E741
         wide = wide.reshape(*lead, I // group, group)
         memo[key] = wide.new("ReduceSum", [wide, np.array([-1])], (*lead, I // group), keepdims=0)
@@ -185,13 +185,13 @@ def _with_sums(x: Symbol, group: int, count: int) -> Symbol:
     """x and `count` times the sums of its groups, each filled up to whole groups."""
     memo, key = x.graph.memo, ("with sums", x.name, group, count)
     if key not in memo:
-        parts = [_whole(x, group)] + [_whole(_sums(x, group), group)] * count
+        parts = [_pad_to_group(x, group)] + [_pad_to_group(_sums(x, group), group)] * count
         width = sum(part.shape[-1] for part in parts)
         memo[key] = x.new("Concat", parts, (*x.shape[:-1], width), axis=-1)
     return memo[key]
 
 
-def _whole(x: Symbol, group: int) -> Symbol:
+def _pad_to_group(x: Symbol, group: int) -> Symbol:
     """x (..., I), and zeros until I is a multiple of the group."""
     *lead, I = x.shape  # noqa: E741
     if I % group == 0:
@@ -304,7 +304,7 @@ def tiles(parts: Sequence[Part], kind: QuantType | None, name: str) -> Iterator[
             rows = stored[a : a + step]
             if kind is None:
                 yield begin + a, rows.dequantise()
-            elif rows.kind.plain:
+            elif rows.kind.is_plain:
                 yield begin + a, quantise(RawTensor(np.asarray(rows.arrays[0]), rows.kind.name), kind.name, name)
             else:
                 yield begin + a, rows
@@ -341,13 +341,13 @@ def embedding(ids: Symbol, table: Symbol, kind: QuantType | None = None) -> Symb
         graph.memo[key] = _table(parts, V, D, kind, table.name)
     codes, scale, offset = graph.memo[key]
     (_, G, N), wanted = codes.shape, (*ids.shape, D)
-    taken = partial(_taken, table, ids)
+    taken = partial(_gather_rows, table, ids)
     y = taken(codes).to(FLOAT) * taken(scale)[..., None]
     y = y if offset is None else y + taken(offset)[..., None]
     return y.reshape(*ids.shape, G * N)[..., :D].reshape(*wanted)
 
 
-def _taken(table: Symbol, ids: Symbol, of: Made) -> Symbol:
+def _gather_rows(table: Symbol, ids: Symbol, of: Made) -> Symbol:
     return table.new("Gather", [of, ids], (*ids.shape, *of.shape[1:]), of.dtype, axis=0)
 
 

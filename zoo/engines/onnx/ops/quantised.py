@@ -22,22 +22,22 @@ import numpy as np
 from ....quant import QUANT_TYPES
 from . import packed
 from .graph import MICROSOFT, Made, Recipe
-from .linear import joined, parts_of
+from .linear import join_parts, parts_of
 from .packed import f32, kind_of, tiles
 from .symbol import FLOAT, Symbol
 
-SMALLEST = packed.SMALLEST  # rows or columns below which a matrix stays in float32, such as a classifier's
+MIN_QUANTISED_SIDE = packed.MIN_QUANTISED_SIDE  # below it a matrix stays in float32, such as a classifier's
 INT8 = QUANT_TYPES["INT8"]
 PAIR = 128  # the largest sum of two neighbours of the same sign
-LARGE = 1 << 20  # elements from which an embedding table is stored in int8
-MANY = 8  # the largest number of outliers of a product
+MIN_INT8_TABLE = 1 << 20  # elements from which an embedding table is stored in int8
+MAX_OUTLIERS = 8  # the largest number of outliers of a product
 # The factors by which the noise must fall to justify outliers, and scales of tokens; and where products cost little.
-WORTH, WORTH_MORE = (1.5, 1.5), (3.0, 16.0)
+MIN_NOISE_GAINS, MIN_NOISE_GAINS_CHEAP = (1.5, 1.5), (3.0, 16.0)
 # The smallest size of a token, and after gelu, whose negative values are above -GELU.
-TINY, GELU = 1e-20, 0.17
+MIN_TOKEN_SIZE, GELU = 1e-20, 0.17
 
 
-def rounded(matrix: np.ndarray, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def round_to_int8(matrix: np.ndarray, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """matrix (O, I) float32 -> data (O, I) int8, scale (O,) float32, with matrix ~ data * scale.
 
     exact: for processors that add int8 products exactly, with all 8 bits; else see the file's docstring.
@@ -76,21 +76,21 @@ def plan_for(rows: np.ndarray, cheap: bool = False) -> ProductPlan:
     cheap: products cost little beside outliers and scales.
     """
     size = np.abs(rows)
-    order = np.argsort(-size.max(0), kind="stable")[:MANY]
+    order = np.argsort(-size.max(0), kind="stable")[:MAX_OUTLIERS]
     noise = {}
-    for count in (MANY, 4, 2, 1, 0):
+    for count in (MAX_OUTLIERS, 4, 2, 1, 0):
         size[:, order[count:]] = np.abs(rows[:, order[count:]])
         size[:, order[:count]] = 0
         of_tokens = size.max(1) ** 2
         noise[count] = of_tokens.mean(), of_tokens.max()
-    which, of_channels, of_scales = (1, *WORTH_MORE) if cheap else (0, *WORTH)
-    count = min(n for n in noise if noise[n][which] <= of_channels * noise[MANY][which])
+    which, of_channels, of_scales = (1, *MIN_NOISE_GAINS_CHEAP) if cheap else (0, *MIN_NOISE_GAINS)
+    count = min(n for n in noise if noise[n][which] <= of_channels * noise[MAX_OUTLIERS][which])
     per_token, whole = noise[count]
     return ProductPlan(np.sort(order[:count]), bool(whole > of_scales * per_token))
 
 
 def _is_taken(weight: Symbol) -> bool:
-    return weight.is_constant and min(weight.shape) >= SMALLEST and kind_of(weight) in (None, INT8)
+    return weight.is_constant and min(weight.shape) >= MIN_QUANTISED_SIDE and kind_of(weight) in (None, INT8)
 
 
 class Observer:
@@ -110,7 +110,7 @@ class Observer:
 class Int8:
     """A precision: products in int8.
 
-    plans: weight's name -> plan; by default each token has a scale and there are no outliers.  exact: see `rounded`.
+    plans: weight's name -> plan; by default each token has a scale and there are no outliers.  exact: `round_to_int8`.
     """
 
     def __init__(self, plans: Mapping[str, ProductPlan] | None = None, exact: bool = False):
@@ -120,7 +120,7 @@ class Int8:
         """x (..., I), weight (O, I), bias (O,) -> (..., O); None for a weight that stays as it is."""
         if not _is_taken(weight):
             return None
-        channels, per_token = self.plans.get(weight.name, PLAIN)
+        channels, per_token = self.plans.get(weight.name, PLAIN_PRODUCT)
         is_gelu = any(node.op == "Gelu" and node.outputs[0] == x.name for node in x.graph.nodes[-1:])
         rest, few, size = x, None, None
         if len(channels):
@@ -140,11 +140,11 @@ class Int8:
             if few is not None:
                 y = y + few.new("MatMul", [few, matrix.outliers], y.shape)
             found.append(y if own is None or not per_token else y + own)
-        return joined(found)
+        return join_parts(found)
 
     def embedding(self, ids: Symbol, table: Symbol) -> Symbol | None:
         """Rows (..., D) of a table (V, D) stored in int8; None for a small table, which stays as it is."""
-        is_large = table.is_constant and table.shape[0] * table.shape[1] >= LARGE
+        is_large = table.is_constant and table.shape[0] * table.shape[1] >= MIN_INT8_TABLE
         return packed.embedding(ids, table, INT8) if is_large else None
 
     def _matrix(self, weight: Symbol, channels: np.ndarray) -> Matrix:
@@ -167,7 +167,7 @@ class Int8:
                     else:
                         whole = np.array(whole)
                         whole[:, channels] = 0
-                        codes, scale[own] = rounded(whole, self.exact)
+                        codes, scale[own] = round_to_int8(whole, self.exact)
                     data[:, own] = codes.T
                 data[channels] = 0
                 return made
@@ -185,14 +185,14 @@ class Matrix(NamedTuple):
     outliers: Made  # (N, O)
 
 
-PLAIN = ProductPlan(np.empty(0, np.int64), True)
+PLAIN_PRODUCT = ProductPlan(np.empty(0, np.int64), True)
 
 
 def _size(x: Symbol, is_gelu: bool) -> Symbol:
     """(..., I) -> (..., 1): the largest magnitude in each token."""
     size = x if is_gelu else x.new("Abs", [x], x.shape)
     size = size.new("ReduceMax", [size, np.array([-1])], (*x.shape[:-1], 1), keepdims=1)
-    return size.new("Max", [size, np.array(GELU if is_gelu else TINY, np.float32)], size.shape)
+    return size.new("Max", [size, np.array(GELU if is_gelu else MIN_TOKEN_SIZE, np.float32)], size.shape)
 
 
 def _product(x: Symbol, rounded_x: Sequence[str] | None, matrix: Matrix, bias: Symbol | None) -> Symbol:

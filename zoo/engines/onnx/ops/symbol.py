@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from ....quant import QuantTensor
-from .dims import Dim, is_fixed, same
+from .dims import Dim, is_fixed, is_same
 from .graph import DTYPES, GraphBuilder
 
 FLOAT, INT, BOOL = DTYPES
 Shape = tuple[int, ...]
-FOLDED = 1 << 22  # elements up to which a result of constants is computed in the trace
+MAX_FOLDED_ELEMENTS = 1 << 22  # elements up to which a result of constants is computed in the trace
 
 
 class Symbol:
@@ -173,9 +173,9 @@ class Symbol:
 
     def reshape(self, *shape: Any) -> Symbol:
         wanted = list(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else list(shape)
-        known = completed(self.shape, wanted)
+        known = complete_shape(self.shape, wanted)
         for one in (self, self.base):
-            if len(known) == one.ndim and all(same(a, b) for a, b in zip(known, one.shape, strict=True)):
+            if len(known) == one.ndim and all(is_same(a, b) for a, b in zip(known, one.shape, strict=True)):
                 return one
         if self.is_constant and all(is_fixed(n) for n in known):
             return self.constant(self.value.reshape(known))
@@ -186,7 +186,7 @@ class Symbol:
         name = self.graph.node("Reshape", [source.name, made])
         y = Symbol(self.graph, name, known, self.dtype, None if self.is_constant else self.base)
         lead = self.shape[:-1]
-        if self.joined and self.seam == len(lead) == y.ndim - 2 and all(map(same, known, lead)):
+        if self.joined and self.seam == len(lead) == y.ndim - 2 and all(map(is_same, known, lead)):
             K = known[-1]
             y.joined = tuple(part.reshape(*lead, part.shape[-1] // K, K) for part in self.joined)
             y.seam = self.seam
@@ -292,17 +292,17 @@ def constant(graph: GraphBuilder, value: Any) -> Symbol:
 def broadcast(a: Shape, b: Shape) -> Shape:
     n = max(len(a), len(b))
     a, b = (1,) * (n - len(a)) + tuple(a), (1,) * (n - len(b)) + tuple(b)
-    return tuple(_longer(x, y) for x, y in zip(a, b, strict=True))
+    return tuple(_broadcast_length(x, y) for x, y in zip(a, b, strict=True))
 
 
-def _longer(x: int, y: int) -> int:
+def _broadcast_length(x: int, y: int) -> int:
     """The broadcast of two lengths; a fixed one is preferred to an expression that must equal it."""
     if is_fixed(x) and x == 1:
         return y
     return y if is_fixed(y) and y != 1 else x
 
 
-def completed(shape: Shape, wanted: Sequence[int]) -> list[int]:
+def complete_shape(shape: Shape, wanted: Sequence[int]) -> list[int]:
     """The lengths of a reshape, of which one may be -1."""
     unknown = [i for i, n in enumerate(wanted) if is_fixed(n) and n == -1]
     if not unknown:
@@ -318,7 +318,7 @@ def _form(shape: Shape, wanted: Sequence[int]) -> list[int] | None:
     for i, n in enumerate(wanted):
         if is_fixed(n):
             form.append(n)
-        elif i < len(shape) and same(n, shape[i]):
+        elif i < len(shape) and is_same(n, shape[i]):
             form.append(0)
         else:
             form.append(-1)
@@ -336,7 +336,7 @@ def _span(graph: GraphBuilder, one: slice, size: int) -> tuple[int, int, int, in
     """start, stop and step of a slice in ONNX's form, and its length, which is None for a full slice."""
     step = 1 if one.step is None else one.step
     start = 0 if one.start is None else one.start
-    if is_fixed(start) and start == 0 and step == 1 and (one.stop is None or same(one.stop, size)):
+    if is_fixed(start) and start == 0 and step == 1 and (one.stop is None or is_same(one.stop, size)):
         return 0, 0, 1, None
     stop = size if one.stop is None else one.stop
     begin = size + start if is_fixed(start) and start < 0 else start

@@ -14,7 +14,7 @@ from ....ops import on_numpy
 from . import winograd
 from .activations import activate
 from .arrays import arange, cat, where
-from .dims import is_fixed, same
+from .dims import is_fixed, is_same
 from .symbol import FLOAT, INT, Symbol
 
 Pair = tuple[int, int]
@@ -157,7 +157,7 @@ def windows(x: Symbol, size: int, shift: int) -> Symbol:
     if x.is_constant and all(is_fixed(n) for n in x.shape):
         return x.constant(on_numpy.windows(x.value, size, shift))
     added = x.graph.lengths((0, 0, 0, 0, 0, down * size - Y, across * size - X, 0))
-    x = _rolled(x.new("Pad", [x, added], (B, down * size, across * size, C)), shift)
+    x = _roll(x.new("Pad", [x, added], (B, down * size, across * size, C)), shift)
     parts = x.reshape(B, down, size, across, size, C).transpose(0, 1, 3, 2, 4, 5)
     return parts.reshape(B * down * across, size * size, C)
 
@@ -166,11 +166,11 @@ def from_windows(x: Symbol, size: int, grid: tuple[int, int], shift: int) -> Sym
     (down, across), C = ((n + size - 1) // size for n in grid), x.shape[-1]
     B = x.shape[0] // (down * across)
     parts = x.reshape(B, down, across, size, size, C).transpose(0, 1, 3, 2, 4, 5)
-    out = _rolled(parts.reshape(B, down * size, across * size, C), -shift)
+    out = _roll(parts.reshape(B, down * size, across * size, C), -shift)
     return out[:, : grid[0], : grid[1]]
 
 
-def _rolled(x: Symbol, shift: int) -> Symbol:
+def _roll(x: Symbol, shift: int) -> Symbol:
     """The images moved up and left, or with a negative `shift` down and right."""
     if shift:
         x = cat([x[:, shift:], x[:, :shift]], 1)
@@ -180,19 +180,19 @@ def _rolled(x: Symbol, shift: int) -> Symbol:
 
 def interpolate(x: Symbol, size: tuple[int, int], mode: str) -> Symbol:
     B, Y, X, C = x.shape
-    if same(Y, size[0]) and same(X, size[1]):
+    if is_same(Y, size[0]) and is_same(X, size[1]):
         return x
     if x.is_constant and all(is_fixed(n) for n in size):
         return x.constant(on_numpy.interpolate(x.value, size, mode))
     if mode not in _AS_RESIZE:
         for axis, count in zip((1, 2), size, strict=True):
-            x = _ALONG[mode](x, axis, count)
+            x = _INTERPOLATIONS[mode](x, axis, count)
         return x
     sizes, how = x.graph.lengths((B, C, *size)), {"mode": "linear", "coordinate_transformation_mode": _AS_RESIZE[mode]}
     return image(x.new("Resize", [planes(x), "", "", sizes], (B, C, *size), **how))
 
 
-def _taken(x: Symbol, at: Symbol, axis: int) -> Symbol:
+def _take(x: Symbol, at: Symbol, axis: int) -> Symbol:
     """x at the indices `at` (N,) along an axis."""
     return x.new("Gather", [x, at], (*x.shape[:axis], at.shape[0], *x.shape[axis + 1 :]), axis=axis)
 
@@ -210,7 +210,7 @@ def _cubic(x: Symbol, axis: int, count: int) -> Symbol:
         far = ((d * a - 5 * a) * d + 8 * a) * d - 4 * a
         place = first + k
         place = place.new("Clip", [place, np.array(0), (x.constant(np.array(0)) + n) - 1], place.shape)
-        part = _taken(x, place, axis) * (near if k in (0, 1) else far)[(slice(None), *[None] * (x.ndim - 1 - axis))]
+        part = _take(x, place, axis) * (near if k in (0, 1) else far)[(slice(None), *[None] * (x.ndim - 1 - axis))]
         total = part if total is None else total + part
     assert total is not None
     return total
@@ -223,10 +223,10 @@ def _nearest(x: Symbol, axis: int, count: int) -> Symbol:
     at = arange(count, x).to(FLOAT) * (before / after)
     at = at.new("Floor", [at], at.shape).to(INT)
     at = at.new("Min", [at, before - 1], at.shape)
-    return _taken(x, at, axis)
+    return _take(x, at, axis)
 
 
-def _averaged(x: Symbol, axis: int, count: int, cubic: bool = False) -> Symbol:
+def _antialias(x: Symbol, axis: int, count: int, cubic: bool = False) -> Symbol:
     """Antialiased along an axis, by a matrix of the weights of samples: ONNX's own operator has it from opset 18 on."""
     n = x.shape[axis]
     step = (x.constant(np.array(0)) + n).to(FLOAT) / (x.constant(np.array(0)) + count).to(FLOAT)
@@ -249,9 +249,9 @@ def _averaged(x: Symbol, axis: int, count: int, cubic: bool = False) -> Symbol:
 
 
 _AS_RESIZE = {"bilinear": "half_pixel", "bilinear corners": "align_corners"}
-_ALONG = {
+_INTERPOLATIONS = {
     "nearest": _nearest,
     "bicubic": _cubic,
-    "bilinear antialias": _averaged,
-    "bicubic antialias": partial(_averaged, cubic=True),
+    "bilinear antialias": _antialias,
+    "bicubic antialias": partial(_antialias, cubic=True),
 }

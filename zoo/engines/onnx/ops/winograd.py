@@ -32,13 +32,13 @@ def conv3x3(planes: Symbol, weight: Symbol, bias: Symbol | None, padding: tuple[
     n, (down, across) = m + 2, padding
     height, width = Y + 2 * down - 2, X + 2 * across - 2
     rows, columns = (height + m - 1) // m, (width + m - 1) // m
-    into = winograd.IN[m].astype(np.float32).reshape(n * n, 1, n, n)
+    into = winograd.INPUT_TRANSFORM[m].astype(np.float32).reshape(n * n, 1, n, n)
     window = {"kernel_shape": [n, n], "strides": [m, m], "pads": [down, across, down + m - 1, across + m - 1]}
     tiles = planes.new("Conv", [planes.reshape(B * C, 1, Y, X), into], (B * C, n * n, rows, columns), **window)
     tiles = tiles.reshape(B, C, n * n, rows * columns).transpose(2, 1, 0, 3).reshape(n * n, C, B * rows * columns)
-    products = tiles.new("MatMul", [_transformed(weight), tiles], (n * n, D, B * rows * columns))
+    products = tiles.new("MatMul", [_transform_weight(weight), tiles], (n * n, D, B * rows * columns))
     products = products.reshape(n * n, D * B * rows * columns)
-    back = winograd.OUT[m].astype(np.float32)
+    back = winograd.OUTPUT_TRANSFORM[m].astype(np.float32)
     y = products.new("MatMul", [back, products], (m * m, D * B * rows * columns))
     # One axis at a time, which ONNX Runtime moves fast.
     y = y.reshape(m, m, D * B * rows * columns).transpose(0, 2, 1).reshape(m, D, B, rows, columns * m)
@@ -47,7 +47,7 @@ def conv3x3(planes: Symbol, weight: Symbol, bias: Symbol | None, padding: tuple[
     return y if bias is None else y + bias.reshape(D, 1, 1)
 
 
-def _transformed(weight: Symbol) -> Symbol:
+def _transform_weight(weight: Symbol) -> Symbol:
     """The weight (n n, D, C), which is computed when it is written."""
     D, C = weight.shape[:2]
     graph, key, size = weight.graph, ("winograd", weight.name), (winograd.tile(C * D) + 2) ** 2
