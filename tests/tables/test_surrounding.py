@@ -179,6 +179,14 @@ def test_outer_edges_stay_where_words_are_between() -> None:
     assert fitted(found, (0.0, 0.0, 300.0, 54.0), ink(), []).box == found.box
 
 
+def test_an_axis_in_two_cells_is_a_chart_of_several_panels() -> None:
+    names, years = ["Austria", "Belgium", "Denmark"], "2004 2005 2006 2007"
+    rows = [names, ["12", "13", ""], ["Spain", "France", "Italy"], [years, "", years]]
+    assert why_no_table(table(rows), 1.0) == "has the same axis twice, as a chart of several panels"
+    assert why_no_table(table([*rows[:3], [years, "", "4 8 2 1"]]), 1.0) is None
+    assert why_no_table(table([rows[3], *rows[:3]]), 1.0) is None  # a heading
+
+
 def test_a_row_of_even_steps_below_others_is_an_axis() -> None:
     names = ["2001", "30.5", "49.0", "20.4", "x"]
     assert why_no_table(table([names, names, ["0%", "10%", "20% 30%", "40%", ""]]), 1.0) == "has the axis of a chart"

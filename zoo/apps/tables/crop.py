@@ -41,13 +41,15 @@ class TableCrop:
         A word with an angle gets the box of its upright text, which its tilt does not enlarge.
         """
         Y, X = self.pixels.shape[:2]
+        near = self.all_words(_near(words, self.to_page((0.0, 0.0, float(X), float(Y)))))
+        return [word for word in near if inside(word.box, (0, 0, X, Y)) >= HALF]
+
+    def all_words(self, words: Sequence[Word]) -> list[Word]:
+        """The page's words with boxes of the crop, those beyond its edges too."""
         back = _inverse(self.matrix)
-        found = []
-        for word in _near(words, self.to_page((0.0, 0.0, float(X), float(Y)))):
-            if inside(box := self._moved(word, back), (0, 0, X, Y)) >= HALF:
-                angle = None if word.angle is None else word.angle - self.angle
-                found.append(replace(word, box=box, angle=angle))
-        return found
+        return [
+            replace(w, box=self._moved(w, back), angle=None if w.angle is None else w.angle - self.angle) for w in words
+        ]
 
     def _moved(self, word: Word, back: np.ndarray) -> Box:
         own = self.angle if word.angle is None else word.angle

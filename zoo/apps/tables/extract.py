@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, UnsupportedError
+from ...errors import InputError
 from ...images import MAX_PIXELS, ImageInput, open_pixels
 from ...images.boxes import Box, Detection, check_fraction
 from ...tasks.scripts import MAX_CONFIDENCE
@@ -27,7 +27,17 @@ from .crop import TableCrop, crop_table
 from .curves import has_curve
 from .direction import text_direction
 from .doubts import add_doubts, doubts_of_words, find_doubts
-from .finding import ROTATED, Detector, find_tables, ink_of, ink_words, reading_order, share_of_ink
+from .finding import (
+    ROTATED,
+    Detector,
+    find_tables,
+    ink_of,
+    ink_words,
+    load_detector,
+    load_named,
+    reading_order,
+    share_of_ink,
+)
 from .frames import frames_of, is_diagram, without_frames
 from .gaps import has_no_grid
 from .ink_rules import page_rules
@@ -44,6 +54,7 @@ from .surrounding import fitted, has_lines, why_no_table, without_titles_and_not
 from .table import Table, Word
 from .text_layer import add_text_doubts, page_reading, read_doubted_words
 from .text_lines import ink_blocks, text_lines, without_leader_dots
+from .turned_words import split_directions, with_turned_lines
 from .upright import upright_page
 from .values import uncertain_numbers
 from .windows import find_objects, with_unsure
@@ -112,9 +123,9 @@ class TableExtractor:
                     raise InputError(
                         f"{option} is {value!r}, but no checkpoint is loaded by name: {option}= where it is loaded"
                     )
-        self.structure = _detector(structure, "structure", (ROW, COLUMN), loading)
-        self.detection = None if detection is None else _detector(detection, "detection", (TABLE,), loading)
-        self.reader = _loaded(reader, "read", loading) if isinstance(reader, str | os.PathLike) else reader
+        self.structure = load_detector(structure, "structure", (ROW, COLUMN), loading)
+        self.detection = None if detection is None else load_detector(detection, "detection", (TABLE,), loading)
+        self.reader = load_named(reader, "read", loading) if isinstance(reader, str | os.PathLike) else reader
         self.ocr = load_ocr(ocr) if isinstance(ocr, str) else ocr
         self.threshold, self.padding, self.straighten = threshold, padding, straighten
         self.options = {} if size is None else {"size": size}
@@ -314,9 +325,13 @@ class TableExtractor:
 
         A text: a detector found it, and its words cannot be read, which is the reason to leave it out.
         """
-        own = None if words is None else crop.words(words)
+        own, on_side = (None, []) if words is None else split_directions(crop.words(words))
         if own is None:
             crop = replace(crop, pixels=without_leader_dots(crop.pixels))
+        elif lattice is not None:
+            own, on_side = [*own, *on_side], []  # rules say which cells they are in
+        elif on_side:  # headings may begin beyond the crop
+            on_side = split_directions(crop.all_words(words or ()))[1]
         lines = text_lines(crop.pixels, own)
         build: Callable[[Sequence[Word]], Table]
         objects = None
@@ -349,6 +364,7 @@ class TableExtractor:
             table = replace(table, cells=tuple(replace(cell, text="") for cell in table.cells))
         if lattice is None and self.detection is not None:
             table = fitted(table, place, crop.pixels, own or [])
+        table = with_turned_lines(table, on_side, own or [])
         table = add_text_doubts(find_doubts(table, lines, objects), own or ())
         table = add_doubts(table, uncertain_numbers(table))
         if guessed := [word for word in own or () if isinstance(word, GuessedWord)]:
@@ -380,26 +396,3 @@ def extract_tables(
     ...     print(table.page, table.to_markdown())
     """
     return TableExtractor(**options)(image, words, pages=pages)
-
-
-def _loaded(name: str | os.PathLike[str], task: str, loading: Mapping[str, Any]) -> Any:
-    from ...tasks import load_task
-
-    return load_task(name, task=task, **loading)
-
-
-def _detector(given: Any, name: str, labels: Sequence[str], loading: Mapping[str, Any]) -> Detector:
-    """A detector, loaded if it is a name, which knows these labels."""
-    if isinstance(given, str | os.PathLike):
-        given = _loaded(given, "detect", loading)
-    if not isinstance(given, Callable):
-        raise InputError(f"{name} is of type {type(given).__name__}, expected a name, a folder or a detector")
-    config = getattr(given, "config", None)
-    known = [] if config is None else list(config.id2label.values())
-    spelled = map(str.lower, known) if name == "detection" else known
-    if config is not None and not set(labels) <= set(spelled):
-        raise UnsupportedError(
-            f"{name} is {given!r}, which detects {', '.join(known)}, and not {' and '.join(labels)}: "
-            f"it is no checkpoint for {name}"
-        )
-    return given

@@ -5,11 +5,14 @@ Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
+from ...errors import InputError, UnsupportedError
 from ...images.boxes import Box, Detection
 from ...images.lines import grey_of, is_blank, spans
 from .boxes import HALF, bounding_box, check_box, inside, share, shared_height
@@ -214,3 +217,27 @@ def reading_order(found: Sequence[Detection]) -> Iterator[Detection]:
         beside = [d for d in rest if shared_height(d.box, rest[0].box) >= HALF]
         yield from sorted(beside, key=lambda d: d.box[0])
         rest = [d for d in rest if d not in beside]
+
+
+def load_named(name: str | os.PathLike[str], task: str, loading: Mapping[str, Any]) -> Any:
+    """A checkpoint's task, by its name or folder; loading: options of `zoo.load`."""
+    from ...tasks import load_task
+
+    return load_task(name, task=task, **loading)
+
+
+def load_detector(given: Any, name: str, labels: Sequence[str], loading: Mapping[str, Any]) -> Detector:
+    """A detector, loaded if it is a name, which knows these labels."""
+    if isinstance(given, str | os.PathLike):
+        given = load_named(given, "detect", loading)
+    if not isinstance(given, Callable):
+        raise InputError(f"{name} is of type {type(given).__name__}, expected a name, a folder or a detector")
+    config = getattr(given, "config", None)
+    known = [] if config is None else list(config.id2label.values())
+    spelled = map(str.lower, known) if name == "detection" else known
+    if config is not None and not set(labels) <= set(spelled):
+        raise UnsupportedError(
+            f"{name} is {given!r}, which detects {', '.join(known)}, and not {' and '.join(labels)}: "
+            f"it is no checkpoint for {name}"
+        )
+    return given

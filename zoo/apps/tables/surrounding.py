@@ -30,6 +30,7 @@ SHADE, FILLED = 12, 0.2  # grey levels between the papers of a page and of a fil
 TICK = re.compile(r"-?\d+(\.\d+)?")
 YEARS = range(1900, 2101)
 TICKS, EVEN = 5, 0.01  # numbers of an axis, at least; the share of a step by which another one may differ
+PANEL_TICKS = 4  # numbers in one cell, at least, where another cell has the same
 CUT = 0.25  # of a word's height or width on both sides of an edge that cuts it
 LINE, FIGURES = 0.6, 0.2  # of a place's width: a rule, or a fill, across it; of its texts, that are numbers in a table
 PROSE_BESIDE = 0.5  # the share of all letters in such lines, if they are of one column
@@ -155,6 +156,9 @@ def why_no_table(
         axes = [texts for texts in axes if len(texts) != len(rows[0]) or not _are_counted(texts[::-1])]
     if axes or any(_has_axis(rows, c) for c in (0, -1)):
         return "has the axis of a chart"
+    scales = [text for row in rows[table.shape[0] // 2 :] for text in row if _is_axis(text.split(), PANEL_TICKS)]
+    if len(set(scales)) < len(scales):
+        return "has the same axis twice, as a chart of several panels"
     return None
 
 
@@ -228,10 +232,10 @@ def has_lines(pixels: np.ndarray, box: Box) -> bool:
     return False
 
 
-def _is_axis(texts: Sequence[str]) -> bool:
+def _is_axis(texts: Sequence[str], least: int = TICKS) -> bool:
     """Return True for numbers in even steps, as below a chart and, from the bottom, beside it: "0% 10% 20% 30% 40%"."""
     numbers = _numbers(texts)
-    if len(numbers) < TICKS:
+    if len(numbers) < least:
         return False
     steps = [b - a for a, b in itertools.pairwise(numbers)]
     return steps[0] > 0 and all(abs(step - steps[0]) <= EVEN * steps[0] for step in steps)
