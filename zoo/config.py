@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from .errors import ConfigError, InputError, UnsupportedError
+from .errors import ConfigError, InputError, UnsupportedError, ZooError
 
 C = TypeVar("C", bound="Config")
 
@@ -62,8 +63,15 @@ class Config:
         return self if isinstance(self, kind) else next(found, None)
 
     def sizes(self) -> dict[str, int]:
-        """The fields that are whole numbers, for errors: a tensor's shape contradicts one of them."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.type in ("int", int)}
+        """The fields that are whole numbers, its parts' too, for errors: a tensor's shape contradicts one of them."""
+        found = {}
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, Config):
+                found |= {f"{f.name}.{name}": size for name, size in value.sizes().items()}
+            elif f.type in ("int", int):
+                found[f.name] = value
+        return found
 
     @classmethod
     def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
@@ -91,6 +99,7 @@ class Config:
         """
         fields = [f for f in dataclasses.fields(self) if f.name != "extra"]
         known = {f.name: value for f in fields if (value := getattr(self, f.name)) is not None or f.default is not None}
+        known |= {name: part.to_dict() for name, part in known.items() if isinstance(part, Config)}
         known["id2label"] = {str(i): label for i, label in self.id2label.items()}
         known["label2id"] = self.label2id
         known["architectures"] = list(self.architectures)
@@ -129,6 +138,31 @@ class Config:
         a, b = getattr(self, part), getattr(self, whole)
         if b % a:
             raise ConfigError(f"{part} = {a} does not divide {whole} = {b}")
+
+
+@contextmanager
+def errors_of(name: str) -> Iterator[None]:
+    """A context whose errors are about a part of a config, the field `name`."""
+    try:
+        yield
+    except ZooError as e:
+        raise type(e)(f"{name}: {e}") from None
+
+
+def read_part(name: str, raw: Any, kind: type[C]) -> C:
+    """The config of a part of a model, which is the field `name`."""
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{name} is {raw!r}, expected the object of its config")
+    with errors_of(name):
+        return kind.from_dict(raw)
+
+
+def read_backbone(raw: dict[str, Any], kind: type[C]) -> C:
+    """The config of a backbone, of the one kind that is implemented, from the field `backbone_config`."""
+    with errors_of("backbone_config"):
+        if (found := raw.get("model_type", kind.model_type)) != kind.model_type:
+            raise UnsupportedError(f"model_type = {found!r} is not implemented, only {kind.model_type!r} is")
+        return kind.from_dict(raw)
 
 
 @functools.cache

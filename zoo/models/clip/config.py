@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
-from ...config import Config
-from ...errors import ConfigError, ZooError
+from ...config import Config, read_part
+from ...errors import ConfigError
 from ..vit.config import VisionConfig
 
 C = TypeVar("C", bound="CLIPConfig")
@@ -80,13 +80,6 @@ class CLIPConfig(Config):
         found: Any = super().part(kind)  # whose own width of the vectors is not that of its checkpoint
         return found if found is None or found is self else replace(found, projection_dim=self.projection_dim)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), **{name: getattr(self, name).to_dict() for name in self.part_classes}}
-
-    def sizes(self) -> dict[str, int]:
-        parts = {part: getattr(self, part).sizes() for part in self.part_classes}
-        return super().sizes() | {f"{part}.{name}": n for part, sizes in parts.items() for name, n in sizes.items()}
-
     # What a classifier of images, whose checkpoint has this config, is asked for.
     image = property(lambda self: self.vision_config.image)
     patch = property(lambda self: self.vision_config.patch)
@@ -96,9 +89,5 @@ class CLIPConfig(Config):
 
 def _part(name: str, raw: dict[str, Any], kind: type[Config]) -> Config:
     part, more = raw.get(name) or {}, raw.get(f"{name}_dict") or {}  # the latter is in files of 2022, and counts
-    if not isinstance(part, dict) or not isinstance(more, dict):
-        raise ConfigError(f"{name} is {part!r}, expected the object of its config")
-    try:
-        return kind.from_dict({**part, **more})
-    except ZooError as e:
-        raise type(e)(f"{name}: {e}") from None
+    wrong = [given for given in (part, more) if not isinstance(given, dict)]
+    return read_part(name, wrong[0] if wrong else {**part, **more}, kind)

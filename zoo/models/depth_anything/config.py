@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...config import Config
+from ...config import Config, read_backbone
 from ...errors import ConfigError, UnsupportedError, nearest
 from ..dinov2.config import Dinov2Config
 
@@ -50,14 +50,7 @@ class DepthAnythingConfig(Config):
     @property
     def dinov2(self) -> Dinov2Config:
         """The backbone's config, which gives images of features."""
-        raw = DINOV2 if self.backbone_config is None else self.backbone_config
-        kind = raw.get("model_type", "dinov2")
-        if kind != "dinov2":
-            raise UnsupportedError(f"backbone_config: model_type = {kind!r} is not implemented, only 'dinov2' is")
-        try:
-            found = Dinov2Config.from_dict(raw)
-        except (ConfigError, UnsupportedError) as e:
-            raise type(e)(f"backbone_config: {e}") from None
+        found = read_backbone(DINOV2 if self.backbone_config is None else self.backbone_config, Dinov2Config)
         if found.reshape_hidden_states:
             raise UnsupportedError("backbone_config: reshape_hidden_states = True is not implemented, only False is")
         if found.hidden_size != self.reassemble_hidden_size or found.patch != (self.patch_size, self.patch_size):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...config import Config
+from ...config import Config, errors_of, read_backbone
 from ...errors import ConfigError, UnsupportedError, nearest
 from ..resnet.config import ResNetConfig
 
@@ -106,13 +106,9 @@ class DetrConfig(Config):
             return self._timm_resnet({"backbone": self.backbone, **self._timm_options()})
         if raw.get("model_type") == "timm_backbone":
             return self._timm_resnet(raw)
-        kind = raw.get("model_type", "resnet")
-        if kind != "resnet":
-            raise UnsupportedError(f"backbone_config: model_type = {kind!r} is not implemented, only 'resnet' is")
-        try:
-            return whole(ResNetConfig.from_dict(raw))
-        except (ConfigError, UnsupportedError) as e:
-            raise type(e)(f"backbone_config: {e}") from None
+        found = read_backbone(raw, ResNetConfig)
+        with errors_of("backbone_config"):
+            return whole(found)
 
     def _timm_resnet(self, raw: dict[str, Any]) -> ResNetConfig:
         found = raw.get("backbone") or "resnet50"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...config import LARGEST, Config
+from ...config import LARGEST, Config, read_backbone
 from ...errors import ConfigError, UnsupportedError
 from ..resnet.config import ResNetConfig
 
@@ -117,15 +117,7 @@ class RTDetrV2Config(Config):
     @property
     def resnet(self) -> RTDetrResNetConfig:
         """The backbone's config."""
-        raw = {"model_type": "rt_detr_resnet", "out_indices": [2, 3, 4], **(self.backbone_config or {})}
-        if raw["model_type"] != "rt_detr_resnet":
-            raise UnsupportedError(
-                f"backbone_config: model_type = {raw['model_type']!r} is not implemented, only 'rt_detr_resnet' is"
-            )
-        try:
-            return RTDetrResNetConfig.from_dict(raw)
-        except (ConfigError, UnsupportedError) as e:
-            raise type(e)(f"backbone_config: {e}") from None
+        return read_backbone({"out_indices": [2, 3, 4], **(self.backbone_config or {})}, RTDetrResNetConfig)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from ...config import Config
-from ...errors import ConfigError, UnsupportedError, ZooError, nearest
+from ...config import Config, read_part
+from ...errors import ConfigError, UnsupportedError, nearest
 from ..beit.config import BeitConfig
 from ..vit.config import DeiTConfig, VisionConfig, ViTConfig
 
@@ -89,9 +89,6 @@ class VisionEncoderDecoderConfig(Config):
         parts = {"encoder": _part("encoder", raw, ENCODERS), "decoder": _part("decoder", raw, DECODERS)}
         return super().from_dict({**raw, **parts})
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "encoder": self.encoder.to_dict(), "decoder": self.decoder.to_dict()}
-
     @property
     def projects(self) -> bool:
         """True if a linear layer projects the encoder's hidden states for the decoder."""
@@ -102,10 +99,6 @@ class VisionEncoderDecoderConfig(Config):
         # transformers writes false at the top level, whatever the decoder does.
         return self.decoder.tied
 
-    def sizes(self) -> dict[str, int]:
-        parts = {"encoder": self.encoder.sizes(), "decoder": self.decoder.sizes()}
-        return {f"{part}.{name}": size for part, sizes in parts.items() for name, size in sizes.items()}
-
 
 def _part(name: str, raw: dict[str, Any], known: dict[str, Any]) -> Config:
     part = raw.get(name)
@@ -115,7 +108,4 @@ def _part(name: str, raw: dict[str, Any], known: dict[str, Any]) -> Config:
     if not isinstance(kind, str) or kind not in known:
         wanted = f"expected {' or '.join(known)}{nearest(str(kind), known)}"
         raise UnsupportedError(f"the {name} is of the model_type {kind!r}, {wanted}")
-    try:
-        return known[kind].from_dict(part)
-    except ZooError as e:
-        raise type(e)(f"{name}: {e}") from None
+    return read_part(name, part, known[kind])
