@@ -170,6 +170,32 @@ class BatchNorm(Module):
         return ops.fold_norm(weight, bias, self.weight, self.bias, self.mean, self.var, self.eps, axis)
 
 
+class DistanceBias(Module):
+    """T5's bias of attention for how far a token is after another (Raffel et al. 2019,
+    https://arxiv.org/abs/1910.10683): of each head, in buckets that widen with the distance, up to `far`.
+    """
+
+    def __init__(self, w: Weights, buckets: int, heads: int, far: int):
+        self.table = w.get("weight", (buckets, heads))
+        self.half = buckets // 2  # of one direction
+        self.starts = bucket_starts(self.half, far)
+
+    def __call__(self, at: Array) -> Array:
+        """at (B or 1, S) -> (B or 1, H, S, S)."""
+        distance = at[:, None] - at[:, :, None]
+        after = (distance > 0) * 1
+        bucket = ops.bucket(distance * (2 * after - 1), self.starts)
+        return ops.gather_bias(self.table, bucket + after * self.half)
+
+
+def bucket_starts(count: int, far: int) -> tuple[int, ...]:
+    """The distances from which the buckets 1, 2, ..., count - 1 begin: the first half has one distance each."""
+    exact = count // 2
+    found = {n: exact + int(math.log(n / exact) / math.log(far / exact) * (count - exact)) for n in range(exact, far)}
+    starts = (next((n for n, b in found.items() if b >= wanted), far) for wanted in range(exact, count))
+    return (*range(1, exact), *starts)
+
+
 class Conv2d(Module):
     """post(act(norm(convolution + bias)) + residual)."""
 

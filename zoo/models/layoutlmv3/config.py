@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from ...errors import ConfigError
@@ -56,12 +55,3 @@ class LayoutLMv3Config(RobertaConfig):
     def image(self) -> tuple[int, int]:
         """Height and width of a page's picture."""
         return self.input_size, self.input_size
-
-
-def bucket_starts(bins: int, far: int) -> tuple[int, ...]:
-    """The distances from which the buckets 1, 2, ... of one direction begin: the first half has one distance each."""
-    half = bins // 2
-    exact = half // 2
-    found = {n: exact + int(math.log(n / exact) / math.log(far / exact) * (half - exact)) for n in range(exact, far)}
-    starts = (next((n for n, b in found.items() if b >= wanted), far) for wanted in range(exact, half))
-    return (*range(1, exact), *starts)

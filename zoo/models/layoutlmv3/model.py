@@ -14,12 +14,12 @@ from ... import ops
 from ...inputs import TextInputs
 from ...inputs.heads import DenseClassifier, QuestionAnsweringOutput, split_spans
 from ...inputs.pages import PageInputs, PageModel
-from ...nn import Conv2d, Dropout, LayerNorm, Linear, Module
+from ...nn import Conv2d, DistanceBias, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..bert.model import INPUTS
 from ..roberta.model import RobertaEmbeddings
-from .config import LayoutLMv3Config, bucket_starts
+from .config import LayoutLMv3Config
 
 NAME_MAP = NameMap(
     prefix="layoutlmv3",
@@ -80,21 +80,8 @@ class Patches(Module):
         return self.norm(ops.cat([x[:, :1] * 0 + self.cls, x], 1) + self.position)
 
 
-class Distances(Module):
-    """A bias of attention for how far a token is after another, in buckets that widen with the distance."""
-
+class Distances(DistanceBias):
     fixed = ("table",)  # as in transformers
-
-    def __init__(self, w: Weights, name: str, bins: int, far: int, cfg: LayoutLMv3Config):
-        self.table = w.get(f"{name}.weight", (bins, cfg.num_attention_heads))
-        self.starts, self.half = bucket_starts(bins, far), bins // 2
-
-    def __call__(self, at: Array) -> Array:
-        """at (B or 1, S) -> (B or 1, H, S, S)."""
-        distance = at[:, None] - at[:, :, None]
-        after = (distance > 0) * 1
-        bucket = ops.bucket(distance * (2 * after - 1), self.starts)
-        return ops.gather_bias(self.table, bucket + after * self.half)
 
 
 class Layer(Module):
@@ -138,9 +125,10 @@ class LayoutLMv3Model(LayoutLMv3Pretrained):
             Dropout(cfg.hidden_dropout_prob),
         )
         self.layers = [Layer(inner / "layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
-        self.along = Distances(inner, "rel_pos_bias", cfg.rel_pos_bins, cfg.max_rel_pos, cfg)
+        heads = cfg.num_attention_heads
+        self.along = Distances(inner / "rel_pos_bias", cfg.rel_pos_bins, heads, cfg.max_rel_pos)
         self.across, self.down = (
-            Distances(inner, f"rel_pos_{name}_bias", cfg.rel_2d_pos_bins, cfg.max_rel_2d_pos, cfg) for name in "xy"
+            Distances(inner / f"rel_pos_{name}_bias", cfg.rel_2d_pos_bins, heads, cfg.max_rel_2d_pos) for name in "xy"
         )
         self.scale = (cfg.hidden_size // cfg.num_attention_heads) ** -0.5
 

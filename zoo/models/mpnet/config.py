@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from ...errors import ConfigError
@@ -27,11 +26,3 @@ class MPNetConfig(RobertaConfig):
     @property
     def head_dropout(self) -> float:
         return self.hidden_dropout_prob
-
-
-def bucket_starts() -> tuple[int, ...]:
-    """The distances from which the buckets 1, 2, ... of one direction begin: the first half has one distance each."""
-    half = BUCKETS // 2
-    exact = half // 2
-    buckets = {n: exact + int(math.log(n / exact) / math.log(FAR / exact) * (half - exact)) for n in range(exact, FAR)}
-    return (*range(1, exact), *(min(n for n in buckets if buckets[n] >= b) for b in range(exact, half)))

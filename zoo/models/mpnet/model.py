@@ -9,13 +9,13 @@ from __future__ import annotations
 from ... import ops
 from ...inputs import TextInputs
 from ...inputs.heads import QuestionAnswering, TokenClassification
-from ...nn import Dropout, LayerNorm, Linear, Module
+from ...nn import DistanceBias, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..bert.heads import BertForMultipleChoice
 from ..bert.model import BertHead, BertModel
 from ..roberta.model import RobertaEmbeddings, RobertaForMaskedLM, RobertaForSequenceClassification
-from .config import BUCKETS, PADDING, MPNetConfig, bucket_starts
+from .config import BUCKETS, FAR, PADDING, MPNetConfig
 
 NAME_MAP = NameMap(
     prefix="mpnet",
@@ -67,22 +67,15 @@ class MPNetModel(BertModel):
     def __init__(self, w: Weights, cfg: MPNetConfig, pooler: bool | None = None):
         self.config = cfg
         self.embeddings = Embeddings(w / "embeddings", cfg)
-        self.table = w.get("encoder.relative_attention_bias.weight", (BUCKETS, cfg.num_attention_heads))
+        self.distances = DistanceBias(w / "encoder.relative_attention_bias", BUCKETS, cfg.num_attention_heads, FAR)
         self.layers = [Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
         pooler = "pooler" in w if pooler is None else pooler
         self.pooler = Linear(w / "pooler.dense", cfg.hidden_size, cfg.hidden_size, act="tanh") if pooler else None
 
-    def bias(self, t: TextInputs) -> Array:
-        """-> (1, H, T, T)."""
-        at = ops.arange(t.shape[1], self.table)
-        distance = at[None] - at[:, None]
-        after = (distance > 0) * 1
-        bucket = ops.bucket(distance * (2 * after - 1), bucket_starts())
-        return ops.gather_bias(self.table, bucket + after * (BUCKETS // 2))
-
     def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token."""
-        x, bias = self.embeddings(t), self.bias(t)
+        x = self.embeddings(t)
+        bias = self.distances(ops.arange(t.shape[1], x)[None])
         for layer in self.layers:
             x = layer(x, t.context.mask, bias)
         return x
