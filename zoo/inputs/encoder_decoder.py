@@ -53,6 +53,18 @@ class BareDecoder(TextModel):
         return self.base_model.encode(t)
 
 
+class Seq2SeqDecoder(CausalLM):
+    """The decoder of a model with an encoder: logits of the next token."""
+
+    inputs = INPUTS
+    is_causal = True
+
+    @property
+    def cache_shape(self) -> tuple[int, int, int]:
+        cfg = self.config
+        return cfg.decoder_layers, cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
+
+
 class Seq2Seq(Pretrained):
     """An encoder and a decoder; `forward(record, tokens)` runs both.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import ops
 from ..cache import CHUNK, CHUNK_GPU, KVCache
-from ..nn import Dropout, Linear, Module
+from ..nn import Dropout, LayerNorm, Linear, Module
 from ..typing import Array, GraphMethod
 from ..weights import Weights
 from . import TextInputs, TextModel
@@ -104,6 +104,21 @@ class MaskedLM(TextModel):
     def forward(self, t: TextInputs) -> Array:
         """-> logits (B, T, V)."""
         return self.head(self.base_model.encode(t))
+
+
+class MaskedLMHead(Module):
+    """The masked language modelling head: decoder(norm(dense(x))), a logit for each word of the vocabulary.
+
+    A subclass pulls the three, under its names; the dense layer has an activation.
+    """
+
+    dense: Linear
+    norm: LayerNorm
+    decoder: Linear
+
+    def __call__(self, x: Array) -> Array:
+        """x (..., D) -> (..., V)."""
+        return self.decoder(self.norm(self.dense(x)))
 
 
 class TokenClassification(TextModel):

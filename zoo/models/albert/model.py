@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ... import ops
 from ...inputs import Context, TextInputs
-from ...inputs.heads import MaskedLM, QuestionAnswering, TokenClassification
+from ...inputs.heads import MaskedLM, MaskedLMHead, QuestionAnswering, TokenClassification
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Weights
@@ -103,7 +103,7 @@ class AlbertHead(bert.BertHead):
     base_class = AlbertModel
 
 
-class Predictions(Module):
+class Predictions(MaskedLMHead):
     """A logit for each word of the vocabulary."""
 
     def __init__(self, w: Weights, cfg: AlbertConfig):
@@ -111,10 +111,6 @@ class Predictions(Module):
         self.dense = Linear(w / "dense", cfg.hidden_size, E, act=cfg.hidden_act)
         self.norm = LayerNorm(w / "LayerNorm", E, cfg.layer_norm_eps)
         self.decoder = Linear(w / "decoder", E, cfg.vocab_size, vocab=True)
-
-    def __call__(self, x: Array) -> Array:
-        """x (..., D) -> (..., V)."""
-        return self.decoder(self.norm(self.dense(x)))
 
 
 class AlbertForMaskedLM(MaskedLM, AlbertHead):

@@ -13,11 +13,7 @@ from typing import Any
 
 from ... import ops
 from ...inputs import Context, TextInputs, TextModel
-from ...inputs.encoder_decoder import (
-    INPUTS,
-    TextToText,
-)
-from ...inputs.heads import CausalLM
+from ...inputs.encoder_decoder import Seq2SeqDecoder, TextToText
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -156,22 +152,13 @@ class LanguageHead(Module):
         return y if self.bias is None else y + self.bias[0]
 
 
-class Decoder(CausalLM):
-    """The decoder: logits of the next token."""
-
+class Decoder(Seq2SeqDecoder):
     config_class = BartConfig
-    inputs = INPUTS
-    is_causal = True
 
     def __init__(self, w: Weights, cfg: BartConfig):
         self.config = cfg
         self.base_model = Stack(w / "model", cfg)
         self.head = LanguageHead(w, cfg)
-
-    @property
-    def cache_shape(self) -> tuple[int, int, int]:
-        cfg = self.config
-        return cfg.decoder_layers, cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
 
 
 class BartForCausalLM(Decoder):

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import Context, TextInputs, TextModel
-from ...inputs.heads import CausalLM, MaskedLM
+from ...inputs.heads import CausalLM, MaskedLM, MaskedLMHead
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -201,18 +201,14 @@ class BertHead(BertPretrained):
         self.base_model = self.base_class(w / self.name_map.prefix, cfg, pooler)
 
 
-class Predictions(Module):
+class Predictions(MaskedLMHead):
     """The masked language modelling head: a logit for each word of the vocabulary."""
 
     def __init__(self, w: Weights, cfg: BertConfig):
         D, V = cfg.hidden_size, cfg.vocab_size
-        self.transform = Linear(w / "transform.dense", D, D, act=cfg.hidden_act)
+        self.dense = Linear(w / "transform.dense", D, D, act=cfg.hidden_act)
         self.norm = LayerNorm(w / "transform.LayerNorm", D, cfg.layer_norm_eps)
         self.decoder = Linear(w / "decoder", D, V, vocab=True)
-
-    def __call__(self, x: Array) -> Array:
-        """x (..., D) -> (..., V)."""
-        return self.decoder(self.norm(self.transform(x)))
 
 
 class BertForMaskedLM(MaskedLM, BertHead):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ... import ops
 from ...inputs import ChoiceModel, TextInputs, TextModel
-from ...inputs.heads import MaskedLM, QuestionAnsweringOutput, TokenClassification, split_spans
+from ...inputs.heads import MaskedLM, MaskedLMHead, QuestionAnsweringOutput, TokenClassification, split_spans
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -105,17 +105,13 @@ class DistilBertHead(DistilBertPretrained):
         self.base_model = DistilBertModel(w / "distilbert", cfg)
 
 
-class Predictions(Module):
+class Predictions(MaskedLMHead):
     """The masked language modelling head: a logit for each word of the vocabulary."""
 
     def __init__(self, w: Weights, cfg: DistilBertConfig):
-        self.transform = Linear(w / "vocab_transform", cfg.dim, cfg.dim, act=cfg.activation)
+        self.dense = Linear(w / "vocab_transform", cfg.dim, cfg.dim, act=cfg.activation)
         self.norm = LayerNorm(w / "vocab_layer_norm", cfg.dim, EPS)
         self.decoder = Linear(w / "vocab_projector", cfg.dim, cfg.vocab_size, vocab=True)
-
-    def __call__(self, x: Array) -> Array:
-        """x (..., D) -> (..., V)."""
-        return self.decoder(self.norm(self.transform(x)))
 
 
 class DistilBertForMaskedLM(MaskedLM, DistilBertHead):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...inputs import ChoiceModel, TextInputs
-from ...inputs.heads import CausalLM, MaskedLM, QuestionAnswering, TokenClassification
-from ...nn import Dropout, LayerNorm, Linear, Module
+from ...inputs.heads import CausalLM, MaskedLM, MaskedLMHead, QuestionAnswering, TokenClassification
+from ...nn import Dropout, LayerNorm, Linear
 from ...typing import Array
 from ...weights import Weights
 from ..bert import model as bert
@@ -56,7 +56,7 @@ class ElectraHead(bert.BertHead):
     base_class = ElectraModel
 
 
-class Predictions(Module):
+class Predictions(MaskedLMHead):
     """The generator's head: a logit for each word of the vocabulary."""
 
     def __init__(self, w: Weights, cfg: ElectraConfig):
@@ -64,10 +64,6 @@ class Predictions(Module):
         self.dense = Linear(w / "generator_predictions.dense", cfg.hidden_size, E, act="gelu")
         self.norm = LayerNorm(w / "generator_predictions.LayerNorm", E, cfg.layer_norm_eps)
         self.decoder = Linear(w / "generator_lm_head", E, cfg.vocab_size, vocab=True)
-
-    def __call__(self, x: Array) -> Array:
-        """x (..., D) -> (..., V)."""
-        return self.decoder(self.norm(self.dense(x)))
 
 
 class ElectraForMaskedLM(MaskedLM, ElectraHead):

@@ -6,8 +6,8 @@ Shapes: B batch, T tokens, D hidden_size, F intermediate_size, V vocab_size.
 from __future__ import annotations
 
 from ... import ops
-from ...inputs.heads import MaskedLM, TokenClassification
-from ...nn import Dropout, LayerNorm, Linear, Module
+from ...inputs.heads import MaskedLM, MaskedLMHead, TokenClassification
+from ...nn import Dropout, LayerNorm, Linear
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..bert.heads import BertForSequenceClassification
@@ -54,7 +54,7 @@ class GteHead(BertHead):
     base_class = GteModel
 
 
-class Predictions(Module):
+class Predictions(MaskedLMHead):
     """The masked language modelling head: a logit for each word of the vocabulary."""
 
     def __init__(self, w: Weights, cfg: GteConfig):
@@ -62,10 +62,6 @@ class Predictions(Module):
         self.dense = Linear(w / "dense", D, D, act="gelu")
         self.norm = LayerNorm(w / "norm", D, cfg.layer_norm_eps)
         self.decoder = Linear(w / "decoder", D, cfg.vocab_size, vocab=True)
-
-    def __call__(self, x: Array) -> Array:
-        """x (..., D) -> (..., V)."""
-        return self.decoder(self.norm(self.dense(x)))
 
 
 class GteForMaskedLM(MaskedLM, GteHead):

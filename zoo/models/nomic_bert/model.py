@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from ... import ops
 from ...inputs import TextInputs
-from ...inputs.heads import MaskedLM, TokenClassification
+from ...inputs.heads import MaskedLM, MaskedLMHead, TokenClassification
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -122,18 +122,14 @@ class NomicBertHead(BertHead):
     base_class = NomicBertModel
 
 
-class Predictions(Module):
+class Predictions(MaskedLMHead):
     """The masked language modelling head: a logit for each word of the vocabulary."""
 
     def __init__(self, w: Weights, cfg: NomicBertConfig):
         D = cfg.hidden_size
-        self.transform = Linear(w / "transform.dense", D, D, act=cfg.hidden_act)
+        self.dense = Linear(w / "transform.dense", D, D, act=cfg.hidden_act)
         self.norm = LayerNorm(w / "transform.layer_norm", D, cfg.layer_norm_eps)
         self.decoder = Linear(w / "decoder", D, cfg.vocab_size, vocab=True)
-
-    def __call__(self, x: Array) -> Array:
-        """x (..., D) -> (..., V)."""
-        return self.decoder(self.norm(self.transform(x)))
 
 
 class NomicBertForMaskedLM(MaskedLM, NomicBertHead):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from ... import ops
 from ...inputs import TextInputs
-from ...inputs.heads import CausalLM, DenseClassifier, MaskedLM, QuestionAnswering, TokenClassification
-from ...nn import LayerNorm, Linear, Module
+from ...inputs.heads import CausalLM, DenseClassifier, MaskedLM, MaskedLMHead, QuestionAnswering, TokenClassification
+from ...nn import LayerNorm, Linear
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..bert.heads import BertForMultipleChoice
@@ -63,7 +63,7 @@ class RobertaHead(BertHead):
     base_class = RobertaModel
 
 
-class LMHead(Module):
+class LMHead(MaskedLMHead):
     """A logit for each word of the vocabulary.  Its GELU is exact, whatever `hidden_act` says."""
 
     def __init__(self, w: Weights, cfg: RobertaConfig):
@@ -71,10 +71,6 @@ class LMHead(Module):
         self.dense = Linear(w / "dense", D, D, act="gelu")
         self.norm = LayerNorm(w / "layer_norm", D, cfg.layer_norm_eps)
         self.decoder = Linear(w / "decoder", D, V, vocab=True)
-
-    def __call__(self, x: Array) -> Array:
-        """x (..., D) -> (..., V)."""
-        return self.decoder(self.norm(self.dense(x)))
 
 
 class RobertaForMaskedLM(MaskedLM, RobertaHead):

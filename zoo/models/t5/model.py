@@ -12,14 +12,7 @@ from typing import NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import Context, TextInputs, TextModel
-from ...inputs.encoder_decoder import (
-    INPUTS,
-    BareDecoder,
-    Seq2SeqModel,
-    TextToText,
-    cross_attention,
-)
-from ...inputs.heads import CausalLM
+from ...inputs.encoder_decoder import BareDecoder, Seq2SeqDecoder, Seq2SeqModel, TextToText, cross_attention
 from ...nn import Dropout, Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -194,12 +187,8 @@ class LanguageHead(Module):
         return self.product(x * self.scale)
 
 
-class T5Decoder(CausalLM):
-    """The decoder: logits of the next token."""
-
+class T5Decoder(Seq2SeqDecoder):
     config_class = T5Config
-    inputs = INPUTS
-    is_causal = True
     adds_bias = True
 
     def __init__(self, w: Weights, cfg: T5Config):

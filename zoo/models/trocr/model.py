@@ -11,8 +11,7 @@ from ... import ops
 from ...cache import LayerCache
 from ...errors import MissingWeightError, WeightShapeError
 from ...inputs import Context, TextInputs
-from ...inputs.encoder_decoder import ImageToText, cross_attention
-from ...inputs.heads import CausalLM
+from ...inputs.encoder_decoder import ImageToText, Seq2SeqDecoder, cross_attention
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -159,24 +158,18 @@ class TrOCRDecoder(Module):
         return x
 
 
-class TrOCRForCausalLM(CausalLM):
+class TrOCRForCausalLM(Seq2SeqDecoder):
     """The decoder: logits of the next token.  Without an encoder's hidden states it skips cross-attention."""
 
     config_class = TrOCRConfig
     name_map = NameMap(prefix="model", base=("decoder",), ignored=IGNORED)
     tied = TIED
     inputs = INPUTS
-    is_causal = True
 
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         self.config = cfg
         self.base_model = TrOCRDecoder(w / "model.decoder", cfg)
         self.head = Linear(w / "output_projection", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
-
-    @property
-    def cache_shape(self) -> tuple[int, int, int]:
-        cfg = self.config
-        return cfg.decoder_layers, cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
 
 
 class VisionEncoderDecoderModel(ImageToText):

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import Context, TextInputs
-from ...inputs.encoder_decoder import INPUTS, EncoderDecoder, cross_attention
-from ...inputs.heads import CausalLM
+from ...inputs.encoder_decoder import EncoderDecoder, Seq2SeqDecoder, cross_attention
 from ...inputs.sounds import SoundInputs, SoundModel
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
@@ -179,22 +178,13 @@ class Stack(Module):
         return self.norm(x)
 
 
-class Decoder(CausalLM):
-    """The decoder: logits of the next token."""
-
+class Decoder(Seq2SeqDecoder):
     config_class = WhisperConfig
-    inputs = INPUTS
-    is_causal = True
 
     def __init__(self, w: Weights, cfg: WhisperConfig):
         self.config = cfg
         self.base_model = Stack(w / "model.decoder", cfg)
         self.head = Linear(w / "proj_out", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
-
-    @property
-    def cache_shape(self) -> tuple[int, int, int]:
-        cfg = self.config
-        return cfg.decoder_layers, cfg.decoder_attention_heads, cfg.d_model // cfg.decoder_attention_heads
 
 
 class WhisperForConditionalGeneration(EncoderDecoder):
