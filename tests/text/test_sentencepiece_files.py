@@ -113,7 +113,12 @@ def test_normalizer_is_sentencepieces(rules, spaces):
         ("T5Tokenizer", "spiece.model", {"model_type": "bpe"}, "type BPE, and this tokenizer needs Unigram"),
         ("LlamaTokenizer", "tokenizer.model", {}, "type unigram, and this tokenizer needs BPE"),
         (None, "spiece.model", {}, "spiece.model without a tokenizer_class"),
-        ("BertTokenizer", "spiece.model", {}, "no vocab.txt of a BertTokenizer"),
+        (
+            "BertTokenizer",
+            "spiece.model",
+            {},
+            "no tokenizer: expected tokenizer.json, or the vocab.txt of a BertTokenizer",
+        ),
         ("PegasusTokenizer", "spiece.model", T5, "pad_token is null, and a tokenizer of this class needs it"),
     ],
 )

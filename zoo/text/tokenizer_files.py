@@ -258,7 +258,8 @@ def _of_files(
 def _not_found(folder: CheckpointFolder, have: list[str], name: str | None, cls: TokenizerClass | None) -> str:
     there = [file for file in have if not file.endswith("json") or file == "vocab.json"]
     if cls is not None:
-        return f"{folder}: no {cls.file} of a {name}, nor a tokenizer.json: found {', '.join(have) or 'nothing'}"
+        wanted = f"expected tokenizer.json, or the {cls.file} of a {name}"
+        return f"{folder}: no tokenizer: {wanted}, found {', '.join(have) or 'nothing'}"
     if name not in (None, BACKEND) and there:
         known = sorted(other for other, row in CLASSES.items() if row.file in there)  # no guess: they have other ids
         problem = f"tokenizer_class {name} cannot be built from {', '.join(there)}: expected a tokenizer.json"

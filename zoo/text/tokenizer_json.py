@@ -183,6 +183,8 @@ def kind_of(raw: Mapping[str, Any]) -> Any:
 def _merges(merges: Any, where: str) -> list[tuple[str, str]]:
     if not isinstance(merges, list) or len(merges) > MAX_MERGES:
         raise TokenizerError(f"{where}: merges is {shown(merges)}, expected a list of at most {MAX_MERGES} pairs")
+    if merges and type(merges[0]) is tuple:  # which no JSON has: they were checked as merges.txt was read
+        return merges
     pairs: list[Any] = [tuple(pair.split(" ")) if isinstance(pair, str) else pair for pair in merges]
     for i, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not (type(pair[0]) is type(pair[1]) is str):
