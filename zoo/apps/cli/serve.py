@@ -24,8 +24,7 @@ def serve(args: argparse.Namespace) -> None:
             raise UsageError(f"--{name.replace('_', '-')} is for /v1/tables: add --tables")
     for package in PACKAGES:  # a missing one is reported before anything else
         optional(package, "the server", "serve")
-    from ..serve.app import LOOPBACK
-    from ..serve.listening import unblock_stderr
+    from ..serve.listening import is_loopback, unblock_stderr
     from ..serve.models import Models
     from ..serve.server import serve as serve_models
 
@@ -44,7 +43,7 @@ def serve(args: argparse.Namespace) -> None:
         "seconds": args.timeout,
         "tables": tables,
     }
-    if key is None and args.host not in LOOPBACK:
+    if key is None and not is_loopback(args.host):
         print(f"zoo: warning: anyone who reaches {args.host} may ask: set --api-key", file=sys.stderr)
     where, asking = (args.host, args.port, _say_where), {"key": key, "origins": args.cors}
     if args.engine == "ray":

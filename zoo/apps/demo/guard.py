@@ -122,6 +122,11 @@ def _cookie(header: str, name: str) -> str:
     return "" if found is None else found.value
 
 
+async def refuse_crowd(_scope: Any, _receive: Any, send: Any) -> None:
+    """The application of connections beyond the most."""
+    await _refuse(send, 503, "too many connections")
+
+
 async def _refuse(send: Any, status: int, why: str) -> None:
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -7,7 +7,7 @@ from typing import Any
 from ...errors import ZooError
 from ...optional import optional
 from ..serve.listening import address_of, listen
-from .guard import MAX_UPLOAD, Guard
+from .guard import MAX_UPLOAD, Guard, refuse_crowd
 from .models import Models
 from .page import CSS, build, gradio
 
@@ -44,11 +44,17 @@ def serve(models: Models, host: str, port: int, ready: Any = None) -> None:
     """Serve until Ctrl-C.  port: 0 takes a free one.  ready: called with the address and its token, and the server."""
     gradio()  # a missing package is reported before anything else
     uvicorn: Any = optional("uvicorn", "the demo", "demo")
+    from ..serve.connections import Connections
+
     with listen(host, port) as at:
         app = application(models, host)
         # uvicorn logs closed and open connections at the end as errors.
         config = uvicorn.Config(
-            app, log_level="critical", timeout_graceful_shutdown=1, ws="none", limit_concurrency=MAX_CONNECTIONS
+            app,
+            http=Connections(refuse_crowd, MAX_CONNECTIONS, MAX_CONNECTIONS).protocol(),
+            log_level="critical",
+            timeout_graceful_shutdown=1,
+            ws="none",
         )
         server = uvicorn.Server(config)
         if ready is not None:

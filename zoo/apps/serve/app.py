@@ -25,7 +25,17 @@ from starlette.routing import Route
 from . import pages, texts, writing
 from .docs import openapi, page_of
 from .errors import ApiError, as_api_error
-from .listening import Bodies, Ending, RefusedError, headers_of, is_here, is_own_page, replayed
+from .listening import (
+    CHUNK_SECONDS,
+    Bodies,
+    Ending,
+    RefusedError,
+    headers_of,
+    is_here,
+    is_loopback,
+    is_own_page,
+    replayed,
+)
 from .models import Models
 from .requests import (
     ChatRequest,
@@ -45,7 +55,6 @@ MAX_JSON = 8 << 20  # bytes of a request
 MAX_VALUES = 500_000  # of a request: numbers of its lists, texts, fields
 MAX_FILE = 64 << 20  # of one with a file
 FILES = ("application/pdf", "application/octet-stream")  # types of a body that is a file, beside image/...
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 OPEN = ("/health", "/ready")  # answered without a key
 
 
@@ -119,9 +128,10 @@ class Gate:
     a stranger's page whose name was made to point here.  A page of another origin needs to be in `origins`.
     """
 
-    def __init__(self, app: Any, metrics: Metrics, host: str, key: str | None, origins: list[str]):
-        self.app, self.metrics, self.key, self.origins = app, metrics, key, origins
-        self.names = frozenset({"localhost", "testserver", socket.gethostname().lower()}) if host in LOOPBACK else None
+    def __init__(self, app: Any, metrics: Metrics, host: str, key: str | None, origins: list[str], seconds: float):
+        self.app, self.metrics, self.key, self.origins, self.seconds = app, metrics, key, origins, seconds
+        names = {"localhost", "testserver", socket.gethostname().lower()}
+        self.names = frozenset(names) if is_loopback(host) else None
         self.bodies = Bodies()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -132,12 +142,18 @@ class Gate:
         known = path in ENDPOINTS or path in ("/v1/models", *OPEN, "/metrics", "/docs", "/openapi.json")
 
         async def watched(message: Any) -> None:
-            nonlocal status
+            nonlocal status, is_read
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
-            await send(message)
+            with Ending() as ending:
+                ending.after(min(self.seconds, CHUNK_SECONDS), "unread")
+                await send(message)
+            if ending.reason is not None:
+                is_read = False
+                raise ConnectionResetError("the client does not read its answer")
 
+        is_read = True
         self.metrics.running.inc()
         try:
             async with contextlib.AsyncExitStack() as held:
@@ -152,10 +168,20 @@ class Gate:
                     error = e if isinstance(e, ApiError) else ApiError(e.status, str(e))
                     return await answer_of(error)(scope, receive, watched)
                 await self.app(scope, receive, watched)
+        except Exception:
+            if is_read:
+                raise
         finally:
             self.metrics.running.dec()
             label = path if known else "other"  # a client cannot add series
             self.metrics.count(label, status, time.monotonic() - began)
+
+    async def crowded(self, scope: Any, receive: Any, send: Any) -> None:
+        """The application of connections beyond the most: of it only the routes of health answer."""
+        if scope["path"] in OPEN:
+            return await self(scope, receive, send)
+        error = ApiError(503, "too many connections", code="too_many_connections", wait=1)
+        await as_json(error.body, error.status, {**error.headers, "connection": "close"})(scope, receive, send)
 
     def _check(self, scope: Any, path: str) -> None:
         headers = headers_of(scope)
@@ -247,7 +273,7 @@ def application(
     app: Any = direct
     if origins:
         app = CORSMiddleware(app, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
-    return Gate(app, metrics, host, key, origins or [])
+    return Gate(app, metrics, host, key, origins or [], models.seconds)
 
 
 def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:

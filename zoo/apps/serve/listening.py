@@ -169,6 +169,14 @@ def is_here(host: str, names: frozenset[str]) -> bool:
     return True
 
 
+def is_loopback(host: str) -> bool:
+    """True if a server that listens there is reached by this machine alone: 127.0.0.0/8, ::1, localhost."""
+    try:
+        return host.lower() == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
 def is_own_page(origin: str, host: str) -> bool:
     """True if an Origin header is that of the host's own pages."""
     try:

@@ -9,10 +9,9 @@ import uvicorn
 
 from ...errors import ZooError
 from .app import application
+from .connections import Connections, allow_files
 from .listening import address_of, listen
 from .models import Models
-
-MAX_CONNECTIONS = 1000
 
 
 def serve(models: Models, host: str, port: int, ready: Callable[[str], None], **options: Any) -> None:
@@ -20,6 +19,7 @@ def serve(models: Models, host: str, port: int, ready: Callable[[str], None], **
 
     ZooError: the port is taken, or no model can be loaded.
     """
+    allow_files()
     with listen(host, port) as at:
 
         def failed() -> None:
@@ -28,9 +28,9 @@ def serve(models: Models, host: str, port: int, ready: Callable[[str], None], **
         app = application(models, host=host, failed=failed, **options)
         config = uvicorn.Config(
             app,
+            http=Connections(app.crowded).protocol(),
             log_level="critical",
             ws="none",
-            limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=int(models.seconds),
             server_header=False,
         )
