@@ -35,6 +35,16 @@ def test_lines_of_numbers_in_a_band_are_rows():
     assert len(with_lines(lattice, more).ys) == 3
 
 
+def test_words_that_are_higher_than_their_row_leave_its_borders_in_order():
+    """As words on their side are, where a picture is read as if it were upright."""
+    lattice = Lattice(
+        (0, 100, 200, 300, 400), (0, 50, 100), tuple((r, c, 1, 1) for r in (0, 1) for c in range(4)), "ink"
+    )
+    tall = [Word("7", (x + 5, -30, x + 45, 60)) for x in (0, 200, 300)]
+    words = [*tall, Word("1", (105, 10, 145, 20)), *(Word("5", (x + 5, 30, x + 45, 40)) for x in range(0, 400, 100))]
+    assert list(found := with_lines(lattice, words).ys) == sorted(found)
+
+
 def test_a_name_beside_lines_of_numbers_is_a_cell_of_its_own():
     lattice = Lattice(
         (0, 100, 200, 300, 400), (0, 50, 100), tuple((r, c, 1, 1) for r in (0, 1) for c in range(4)), "ink"

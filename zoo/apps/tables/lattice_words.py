@@ -254,8 +254,10 @@ def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     for r, (top, bottom) in enumerate(itertools.pairwise(lattice.ys)):
         own = [w for w in words if top <= (w.box[1] + w.box[3]) / 2 < bottom and xs[0] <= w.box[0] < xs[-1]]
         lines = _rows_of(word_lines(own), xs) if whole[r] and len(own) >= 2 * FILLED * C else []
-        if lines:
-            ys += [(a[-1].box[3] + min(w.box[1] for w in b)) / 2 for a, b in itertools.pairwise(lines)]
+        between = [(a[-1].box[3] + min(w.box[1] for w in b)) / 2 for a, b in itertools.pairwise(lines)]
+        # Words on their side, read as if they were upright, may be higher than their row.
+        if lines and all(a < b for a, b in itertools.pairwise([top, *between, bottom])):
+            ys += between
             filled[r] = set().union(*(_columns(line, xs) for line in lines[1:]))
         ys.append(bottom)
         starts.append(len(ys) - 1)
