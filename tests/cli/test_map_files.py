@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,24 @@ from zoo.apps.batch.row_files import RowFiles
 from zoo.apps.cli import main
 from zoo.errors import InputError, ZooError
 from zoo.files.atomic_write import one_writer
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs file names that are not UTF-8")
+@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
+def test_a_name_that_is_not_utf8_ends_no_job(vision, photos: list[str], tmp_path: Path, format: str) -> None:
+    if format == "parquet":
+        pytest.importorskip("pyarrow", reason="needs pyarrow, for Parquet")
+    folder, to = tmp_path / "in", tmp_path / f"out.{format}"
+    folder.mkdir()
+    for photo, name in zip(photos, (b"a.png", b"b\xff.png"), strict=False):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(Path(photo).read_bytes())
+    found = map_files(vision("classify"), folder, to)
+    assert (found.rows, found.errors) == (2, 0)
+    data = to.read_bytes()
+    assert rb"b\udcff.png" in data
+    if format == "jsonl":  # where the escape is the name again
+        assert os.path.exists(rows_in(to)[1]["image"])
+    assert map_files(vision("classify"), folder, to, resume=True).rows == 2
 
 
 def test_pictures(vision: Callable[[str], str], photos: list[str], tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from zoo.apps.tables.batch import ExtractorConfig, PageTables, Worker, extract_p
 from zoo.apps.tables.writers import FileWriter, sheet_names
 from zoo.checkpoint.files import EMBEDDED_IN
 from zoo.errors import InputError, TableError
+from zoo.files.atomic_write import one_writer
 
 pytest.importorskip("pypdfium2", reason="pypdfium2 (the extra pdf) reads PDFs")
 
@@ -125,6 +126,43 @@ def test_a_job_is_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(seen) == 4
     assert run(folder, "-o", str(out), "--resume", "--dpi", "72") == 0  # another option
     assert len(seen) == 10
+
+
+@pytest.mark.parametrize("place", ["out", "out.jsonl"])
+def test_pages_of_another_job_are_neither_mixed_nor_replaced(folder: Path, capsys, place: str) -> None:
+    (folder / "in" / "broken.pdf").unlink()
+    out = str(folder / place)
+    assert run(folder, "-o", out) == 0
+    lines = folder / place / "tables.jsonl" if place == "out" else folder / place
+    before = lines.read_bytes()
+    assert run(folder, "-o", out) == 1
+    assert "has pages of an earlier job: --resume continues it, --overwrite replaces them" in capsys.readouterr().err
+    assert lines.read_bytes() == before
+    assert run(folder, "-o", out, "--overwrite") == 0
+    with one_writer(lines, 0):  # as another job has it
+        assert run(folder, "-o", out, "--resume") == 1
+        assert run(folder, "-o", out, "--overwrite") == 1
+    assert "is being written by another process" in capsys.readouterr().err
+    assert len(found_in(lines)) == 6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs file names that are not UTF-8")
+@pytest.mark.parametrize("place", ["out", "out.jsonl", "out.parquet", "out.json", "out.xlsx", "out.html", None])
+def test_a_name_that_is_not_utf8_ends_no_job(folder: Path, place: str | None, capfdbinary) -> None:
+    if place == "out.parquet":
+        pytest.importorskip("pyarrow", reason="needs pyarrow, for Parquet")
+    name = os.fsencode(folder / "in" / "b") + b"\xff.pdf"
+    os.rename(folder / "in" / "a.pdf", name)
+    (folder / "in" / "broken.pdf").unlink()
+    review = ["--review", str(folder / "review.html")] if place == "out" else []
+    assert run(folder, *([] if place is None else ["-o", str(folder / place)]), *review) == 0
+    if place in ("out", "out.jsonl", "out.json", None):
+        lines = folder / "out" / "tables.jsonl" if place == "out" else folder / str(place)
+        data = capfdbinary.readouterr().out if place is None else lines.read_bytes()
+        assert rb"b\udcff.pdf" in data
+        data.decode("utf-8")
+    if review:
+        assert b"b\\udcff.pdf" in (folder / "review.html").read_bytes()
 
 
 def test_a_local_model_is_known_by_its_files(tmp_path: Path) -> None:

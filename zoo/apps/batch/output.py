@@ -24,6 +24,7 @@ import numpy as np
 
 from ...errors import InputError, NotFoundError, UnsupportedError, ZooError, nearest
 from ...files.atomic_write import one_writer
+from ...files.utf8 import to_utf8, without_surrogates
 from .files import filesystem, is_uri, join, list_files, open_file, remove_files, remove_if_empty, scheme_of, writing
 from .formulas import harmless
 from .results import arrow_type, plain
@@ -93,7 +94,7 @@ class JobOutput:
             inputs = [{}] * len(rows) if kept is None else kept if isinstance(kept, list) else kept.to_pylist()
             rows = [a | {name: b.get(name) for name in self.columns} for a, b in zip(inputs, rows, strict=True)]
             rows = [self._finite(row) for row in rows] if self.format == "jsonl" else rows
-            data = self._csv(rows) if self.format == "csv" else "".join(_json(row) + "\n" for row in rows).encode()
+            data = self._csv(rows) if self.format == "csv" else to_utf8("".join(_json(row) + "\n" for row in rows))
         errors = sum(row.get("error") is not None for row in rows)
         sha256 = _sha256(data)
         name = f"part-{number:05}-{made_of}-{sha256}-{len(rows)}-{errors}.{self.format}"
@@ -160,9 +161,13 @@ class JobOutput:
 
         schema = self._schema()
         if isinstance(kept, list):
+            kept = [{name: without_surrogates(value) for name, value in row.items()} for row in kept]
             kept = pa.Table.from_pylist(kept, self.schema)
         arrays = [kept.column(name).cast(schema.field(name).type) for name in self.kept]
-        arrays += [pa.array([row.get(name) for row in rows], schema.field(name).type) for name in self.columns]
+        arrays += [
+            pa.array([without_surrogates(row.get(name)) for row in rows], schema.field(name).type)
+            for name in self.columns
+        ]
         sink = pa.BufferOutputStream()
         parquet.write_table(pa.Table.from_arrays(arrays, schema=schema), sink)
         return sink.getvalue().to_pybytes()
@@ -180,7 +185,7 @@ class JobOutput:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([self._cell(name) for name in names])
         writer.writerows([self._cell(row.get(name)) for name in names] for row in rows)
-        return text.getvalue().encode()
+        return to_utf8(text.getvalue())
 
     def _cell(self, value: Any) -> str:
         """A text for CSV; lists and dictionaries as JSON."""

@@ -188,6 +188,7 @@ def _table(add: Add) -> None:
     add("--jobs", type=_count, metavar="N", help="number of processes (1; with Ray as many as fit)")
     _engine(add)
     add("--resume", action="store_true", help="continue with the pages that FOLDER or FILE.jsonl has already")
+    add("--overwrite", action="store_true", help="replace the pages that FOLDER or FILE.jsonl has already")
     add("--join", action="store_true", help="join the parts of a table that continues on the next page")
     flat = "one header row, with names such as 'Revenue / 2023'; row headings become part of row names"
     add("--flat", action="store_true", help=flat)

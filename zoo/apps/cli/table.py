@@ -273,10 +273,10 @@ def _output(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[
     if suffix == "/":
         names = {one.path: one.name for one in inputs}
         folder = FolderWriter(path, names, output_formats(args), options)
-        return [*review, JsonLinesWriter(path / LINES, config.key(), args.resume), folder]
+        return [*review, JsonLinesWriter(path / LINES, config.key(), args.resume, args.overwrite), folder]
     if suffix == ".jsonl":
         by_page = not (args.join or args.flat)
-        return [*review, JsonLinesWriter(path, config.key() if by_page else "", args.resume, by_page)]
+        return [*review, JsonLinesWriter(path, config.key() if by_page else "", args.resume, args.overwrite, by_page)]
     if suffix == ".parquet":
         return [*review, ParquetWriter(path)]
     if suffix == ".csv" and len(inputs) > 1:

@@ -39,6 +39,10 @@ def check_options(args: argparse.Namespace) -> None:
         raise UsageError("--as-text is for XLSX: the other formats keep every cell as text anyway")
     if args.format is not None and suffix != "/":
         raise UsageError("--format is for -o FOLDER: the format of a file is that of its suffix")
+    if args.resume and args.overwrite:
+        raise UsageError("--resume keeps what is there and --overwrite replaces it: give one of them")
+    if args.overwrite and suffix not in ("/", ".jsonl"):
+        raise UsageError("--overwrite is for -o FOLDER and -o FILE.jsonl: any other FILE is replaced")
     if args.resume and suffix not in ("/", ".jsonl"):
         raise UsageError("--resume needs -o FOLDER or -o FILE.jsonl")
     if args.resume and suffix == ".jsonl" and (args.join or args.flat):

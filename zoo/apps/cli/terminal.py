@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ...errors import ZooError
+from ...files.utf8 import ERRORS
 from ..batch.results import plain
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Terminal:
             if plain_text:
                 out.reconfigure(errors="replace")
             else:
-                out.reconfigure(encoding="utf-8")
+                out.reconfigure(encoding="utf-8", errors=ERRORS)
         self.width = shutil.get_terminal_size().columns
 
     def line(self, text: str = "") -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from ...errors import TableError, ZooError
 from ...files.atomic_write import atomic_write
+from ...files.utf8 import to_utf8
 
 
 def write_text(text: str, path: str | os.PathLike[str]) -> None:
     """Write a text as UTF-8, with its line ends unchanged."""
-    data = text.encode()
+    data = to_utf8(text)
     write(path, lambda part: part.write_bytes(data))
 
 

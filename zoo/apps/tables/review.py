@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...errors import TableError
+from ...files.utf8 import to_utf8
 from ..batch import formulas
 from ..documents import Page
 from .as_xlsx import DAY_ZERO, FIRST_DATE
@@ -139,7 +140,7 @@ def _values(table: Table) -> list[tuple[float, str] | None]:
 def _script(data: Any, attributes: str) -> bytes:
     """A script element with JSON, in which no text can end the element."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    return f'<script type="application/json" {attributes}>{text}</script>\n'.encode()
+    return to_utf8(f'<script type="application/json" {attributes}>{text}</script>\n')
 
 
 def _part(name: str) -> str:

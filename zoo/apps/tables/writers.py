@@ -5,13 +5,16 @@ They take results page by page, in the order of documents and pages.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from ...errors import TableError
+from ...files.atomic_write import one_writer
 from ...files.json_file import parse_json
+from ...files.utf8 import ERRORS, without_surrogates
 from ...optional import optional
 from .as_xlsx import MAX_NAME, save_xlsx
 from .export import check_place, write, write_errors, write_text
@@ -79,16 +82,26 @@ def _rounded(value: Any) -> Any:
 
 
 class JsonLinesWriter:
-    """A line of JSON for each page, written at once, so that a job that was killed can be resumed."""
+    """A line of JSON for each page, written at once, so that a job that was killed can be resumed.
 
-    def __init__(self, path: Path, key: str, keep: bool = False, by_page: bool = True):
+    TableError: another job writes the file, or has written it and neither `keep` nor `overwrite` is said.
+    """
+
+    def __init__(self, path: Path, key: str, keep: bool = False, overwrite: bool = False, by_page: bool = True):
         """key: of the config, "" for a file that is never resumed.  keep: append to the file."""
         self.path, self.key, self.by_page = path, key, by_page
         self.done: dict[tuple[str, int], PageTables] = {}
-        is_cut_off = keep and self._read_known()
         with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = open(path, "a" if keep else "w", encoding="utf-8")  # noqa: SIM115 - until `close`
+            has_pages = path.is_file() and path.stat().st_size > 0
+        self._alone = contextlib.ExitStack()
+        self._alone.enter_context(one_writer(path, 0, TableError))
+        if has_pages and not keep and not overwrite:
+            self._alone.close()
+            raise TableError(f"{path} has pages of an earlier job: --resume continues it, --overwrite replaces them")
+        is_cut_off = keep and self._read_known()
+        with write_errors(path):
+            self._file = open(path, "a" if keep else "w", encoding="utf-8", errors=ERRORS)  # noqa: SIM115 - until `close`
             if is_cut_off:
                 self._file.write("\n")
 
@@ -102,6 +115,7 @@ class JsonLinesWriter:
 
     def close(self) -> list[Path]:
         self._file.close()
+        self._alone.close()
         return [self.path]
 
     def _read_known(self) -> bool:
@@ -212,7 +226,8 @@ class ParquetWriter:
 
         kinds = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
         schema = pyarrow.schema([(name, kinds[kind]) for name, kind in ROW.items()])
-        table = pyarrow.Table.from_pylist(self.rows, schema=schema)
+        rows = [{name: without_surrogates(value) for name, value in row.items()} for row in self.rows]
+        table = pyarrow.Table.from_pylist(rows, schema=schema)
         write(self.path, lambda part: parquet.write_table(table, part))
         return [self.path]
 
