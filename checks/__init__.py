@@ -1,1 +1,1 @@
-"""Checks of the kernels that need no GPU: a strict interpreter, ahead-of-time compilation, mutants."""
+"""Checks beside the tests: kernels without a GPU, random configs, fuzzing, kills, releases."""
