@@ -18,7 +18,7 @@ from pathlib import Path
 
 from zoo.generate import GenerationConfig
 from zoo.options import FIND, HUB, MODEL, NAMES, Options
-from zoo.task_kinds import TASKS, TaskKind, tasks_named
+from zoo.task_kinds import TASKS, TaskKind, find_tasks
 from zoo.tasks import task_class
 from zoo.tasks.image_embed import ImageEmbed
 from zoo.tasks.zero_shot_image import DualEmbed
@@ -61,7 +61,7 @@ def stub() -> str:
     functions = {one.name: one for one in source.body if isinstance(one, ast.FunctionDef)}
     overloads, modules = [], {}
     for name in dict.fromkeys(name for kind in TASKS for name in (kind.name, *kind.pipelines)):
-        classes = {one.__name__: one.__module__ for kind in tasks_named(name) for one in _classes(kind)}
+        classes = {one.__name__: one.__module__ for kind in find_tasks(name) for one in _classes(kind)}
         modules |= classes
         overloads.append(
             f'@overload\ndef load(name_or_folder: Name, *, task: Literal["{name}"], **options: Unpack[LoadOptions])'

@@ -11,7 +11,7 @@ from zoo.checkpoint.config_file import read_config
 from zoo.errors import ConfigError, UnsupportedError
 from zoo.models.bert import BertConfig
 from zoo.models.roberta import RobertaConfig
-from zoo.registry import FAMILIES, NATIVE, NEAR, architecture_of, architectures, family_of, model_class
+from zoo.registry import FAMILIES, NATIVE_TYPES, SIMILAR_TYPES, architecture_of, architectures, family_of, model_class
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ NEIGHBOURS = {"deberta": "deberta-v2", "gemma3": "gemma3_text"}
 @pytest.mark.parametrize(("model_type", "known"), NEIGHBOURS.items())
 def test_a_neighbour_of_a_family_is_named(model_type, known):
     assert model_type not in FAMILIES
-    assert model_type in NEAR
+    assert model_type in SIMILAR_TYPES
     with pytest.raises(UnsupportedError, match=f"{model_type}.*'{known}'"):
         family_of(model_type)
 
@@ -171,7 +171,7 @@ def test_heads_that_zoo_has_not_are_refused_by_name(model_type, architecture):
         model_class(config)
 
 
-@pytest.mark.parametrize("native", [native for native, _ in NATIVE.values()])
+@pytest.mark.parametrize("native", [native for native, _ in NATIVE_TYPES.values()])
 def test_native_equivalents_exist(native):
     assert native in FAMILIES
 

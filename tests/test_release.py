@@ -12,7 +12,7 @@ import pytest
 
 from checks import site
 from zoo.errors import InputError
-from zoo.optional import DISTRIBUTION, optional, pip_install
+from zoo.optional import DISTRIBUTION, import_optional, pip_install
 from zoo.registry import FAMILIES
 from zoo.task_kinds import TASKS
 
@@ -124,4 +124,4 @@ def test_messages_name_the_tool_that_installed_zoo(monkeypatch, tmp_path, file, 
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert pip_install("pdf") == f"{extra} 'transformers-zoo[pdf]'"
     with pytest.raises(InputError, match=rf"it requires the package nowhere: {package} nowhere$"):
-        optional("nowhere", "it")
+        import_optional("nowhere", "it")

@@ -16,9 +16,9 @@ from .errors import ConfigError, InputError, UnsupportedError, ZooError
 C = TypeVar("C", bound="Config")
 
 # Bounds far above any real model, within which a config cannot exhaust memory.
-LARGEST = 2**31 - 1
+MAX_INTEGER = 2**31 - 1
 MAX_LAYERS = 10_000
-MAX_LABELS = 100_000  # of a number alone; the largest on the hub has 21,841
+MAX_LABELS = 100_000  # labels of a number alone; the largest on the hub has 21,841
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Config:
         return {label: i for i, label in self.id2label.items()}
 
     @property
-    def tied(self) -> bool:
+    def is_tied(self) -> bool:
         """True if the output projection shares the word embeddings."""
         return self.tie_word_embeddings
 
@@ -88,7 +88,7 @@ class Config:
         raw["architectures"] = tuple(named)
         hints = _hints(cls)
         known = {f.name for f in dataclasses.fields(cls)} - {"extra"}
-        values = {k: _typed(k, v, hints[k]) for k, v in raw.items() if k in known}
+        values = {k: _check_type(k, v, hints[k]) for k, v in raw.items() if k in known}
         extra = {k: v for k, v in raw.items() if k not in known and k not in ("label2id", "num_labels")}
         return cls(**values, extra=extra)
 
@@ -116,7 +116,7 @@ class Config:
         """Refuse sizes that are not in 1 ... 2^31 - 1, and more than 10,000 layers."""
         for name in names:
             value = getattr(self, name)
-            most = MAX_LAYERS if "layers" in name else LARGEST
+            most = MAX_LAYERS if "layers" in name else MAX_INTEGER
             if not 1 <= value <= most:
                 raise ConfigError(f"{name} = {value} is out of range, expected 1 ... {most}")
 
@@ -211,7 +211,7 @@ def _labels(raw: dict[str, Any], default: int) -> dict[int, str]:
     return dict(sorted(out.items()))
 
 
-def _typed(name: str, value: Any, hint: Any) -> Any:
+def _check_type(name: str, value: Any, hint: Any) -> Any:
     """`value` if it is of the type that the field `name` declares; JSON's ints count as floats."""
     options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     for option in options:
@@ -233,6 +233,6 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
 def _fits(value: Any, hint: Any = Any) -> bool:
     """True if a value of a list has the type that the list's elements have."""
     try:
-        return hint is Any or _typed("", value, hint) is not ...
+        return hint is Any or _check_type("", value, hint) is not ...
     except ConfigError:
         return False

@@ -27,7 +27,7 @@ class Placement(NamedTuple):
         return self.backend is on_numpy
 
 
-def resolved(device: str | None, dtype: str | None = None) -> str | None:
+def resolve_device(device: str | None, dtype: str | None = None) -> str | None:
     """The device that "auto" stands for; any other device is returned as it is.
 
     "auto" is ZOO_DEVICE from the environment if that is set, else the first that this machine has of a CUDA GPU, ONNX
@@ -88,7 +88,7 @@ def placement(device: str | None, *, trainable: bool = False) -> Placement:
 
 def _on_torch(device: str) -> Placement:
     if device.partition(":")[0] not in ("torch", "cuda"):
-        raise _unsupported(device)
+        raise _unsupported_error(device)
     try:
         import torch
     except ImportError:
@@ -105,7 +105,7 @@ def _on_torch(device: str) -> Placement:
     except RuntimeError:
         found = None
     if found is None or found.type not in ("cpu", "cuda"):
-        raise _unsupported(device)
+        raise _unsupported_error(device)
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise UnsupportedError(
             f"{device!r}: torch {torch.__version__} finds {torch.cuda.device_count()} CUDA GPUs; "
@@ -115,7 +115,7 @@ def _on_torch(device: str) -> Placement:
     return Placement(on_torch, name)
 
 
-def _unsupported(device: str) -> UnsupportedError:
+def _unsupported_error(device: str) -> UnsupportedError:
     known = ("cpu", "onnx", "onnx:cuda", "cuda", "cuda:1", "torch:cpu", AUTO)
     names = ", ".join(map(repr, known[:-1]))
     return UnsupportedError(

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 # Characters of a message, which may quote a part of a large file.
-LONGEST = 2_000
+MAX_MESSAGE = 2_000
 
 
 class ZooError(Exception):
@@ -28,7 +28,7 @@ class ZooError(Exception):
         if argument is not None:
             place = argument if index is None else f"{argument}[{index}]"
             args = (f"{place}{'' if self.problem[:1] in ':[' else ' '}{self.problem}", *args[1:])
-        super().__init__(*(_shortened(arg) if isinstance(arg, str) else arg for arg in args))
+        super().__init__(*(_shorten(arg) if isinstance(arg, str) else arg for arg in args))
 
     def about(self, argument: str, index: int | None = None) -> ZooError:
         """This error with another argument or item."""
@@ -36,8 +36,8 @@ class ZooError(Exception):
         return type(self)(problem, argument=argument, index=index)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}"
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE // 2]} ... {text[-MAX_MESSAGE // 4 :]}"
 
 
 class CheckpointError(ZooError):
@@ -125,7 +125,7 @@ def nearest_file(path: str | os.PathLike[str]) -> str:
         return ""
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
+def list_names(names: Sequence[str], most: int = 8) -> str:
     """The first names, with commas between them, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 

@@ -87,7 +87,7 @@ class Linear(Module):
         self.act, self.dropout = ops.activation(act), Dropout(dropout)
 
     @classmethod
-    def fused(cls, w: Weights, parts: Sequence[str], d_in: int, d_outs: Sequence[int], bias: bool = True) -> Linear:
+    def fuse(cls, w: Weights, parts: Sequence[str], d_in: int, d_outs: Sequence[int], bias: bool = True) -> Linear:
         """Several of the checkpoint's projections as one: their outputs are concatenated."""
         self = cls.__new__(cls)
         self.weight = w.linear([f"{p}.weight" for p in parts], d_outs, d_in)

@@ -31,7 +31,7 @@ def _installers() -> tuple[str, str]:
     return next(found, ("pip install", "pip install"))
 
 
-def optional(module: str, needed_by: str, extra: str | None = None) -> Any:
+def import_optional(module: str, needed_by: str, extra: str | None = None) -> Any:
     """The module; InputError names what requires its package, and how to install it.
 
     extra: the extra of zoo that has the package; without one the package is installed by itself.

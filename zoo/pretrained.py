@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from . import ops
 from .config import Config, named_labels
-from .devices import AUTO, placement, resolved
-from .errors import ConfigError, InputError, UnsupportedError, UnusedWeightError, ZooError, listed, nearest
+from .devices import AUTO, placement, resolve_device
+from .errors import ConfigError, InputError, UnsupportedError, UnusedWeightError, ZooError, list_names, nearest
 from .nn import an_array, leaves, release_folded
 from .options import DEFAULTS, MODEL, PLACE, Options
 from .quant import QUANT_TYPES
@@ -149,7 +149,7 @@ class Pretrained(Trainable):
         were one array in every version before 5 of transformers, whatever the config says.
         """
         alone = (".bias", "coder.embed_tokens.weight")
-        return {name: owner for name, owner in cls.tied.items() if config.tied or name.endswith(alone)}
+        return {name: owner for name, owner in cls.tied.items() if config.is_tied or name.endswith(alone)}
 
     @classmethod
     def from_source(
@@ -165,11 +165,11 @@ class Pretrained(Trainable):
         if dtype is not None and not isinstance(dtype, str):
             raise UnsupportedError(f"dtype is {dtype!r}, expected a name: {', '.join(map(repr, DTYPES))}")
         named = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=cls.ties(config))
-        if not config.tied:  # version 5 of transformers wants both names in a file
+        if not config.is_tied:  # version 5 of transformers wants both names in a file
             named.copy_tied()
         if device == AUTO:  # an engine that computes in float32 would take four times the memory of 16-bit matrices
             kept = _has_16bit(named) and cls.keep_16bit and weights is None
-            device = resolved(AUTO, "torch" if trainable else dtype or ("bfloat16" if kept else None))
+            device = resolve_device(AUTO, "torch" if trainable else dtype or ("bfloat16" if kept else None))
         where = placement(device, trainable=trainable)
         engine = where.engine
         if engine is not None and dtype not in (None, "float32"):
@@ -272,7 +272,7 @@ class Pretrained(Trainable):
                 named = RenamedSource(source, cls.name_map, is_base_model=cls.is_base_model, tied=ties)
                 adapted = adapter.on(named)
                 adapted.check_vocabulary(getattr(config, "vocab_size", None))
-                if adapted.unties and type(config).tied is Config.tied:
+                if adapted.unties and type(config).is_tied is Config.is_tied:
                     config = replace(config, tie_word_embeddings=False)
             model = cls.from_source(adapted, config, options)
         except ZooError as e:
@@ -286,16 +286,16 @@ class Pretrained(Trainable):
             names = [part.name for parts in model._parts.values() for part in parts]
             bad = non_finite(source, dict.fromkeys(name for name in names if name in source))
             if bad:
-                warn(f"{checkpoint.name} has NaN or infinity in {listed(bad, 5)}")
+                warn(f"{checkpoint.name} has NaN or infinity in {list_names(bad, 5)}")
         release_folded(model)
         if options.graphs is False:
             model.graphs = False
         if model.report.new:
-            warn(f"{checkpoint.name} has no {listed(model.report.new, 5)}: drawn at random, to be trained")
+            warn(f"{checkpoint.name} has no {list_names(model.report.new, 5)}: drawn at random, to be trained")
         if model.report.unused:
             names = model.report.unused
             text = f"{checkpoint.name} has {len(names)} tensors that {model.architecture} does not know: "
-            text += listed(names, 5)
+            text += list_names(names, 5)
             if options.strict:
                 raise UnusedWeightError(text)
             warn(text)

@@ -65,13 +65,13 @@ def _two_towers(module: str, prefix: str) -> Family:
 
 
 # model_type of files with code of their own -> the family of the same architecture, and a checkpoint in its form.
-NATIVE: dict[str, tuple[str, str]] = {
+NATIVE_TYPES: dict[str, tuple[str, str]] = {
     "new": ("gte", "alibaba-nlp-community/gte-multilingual-base"),
     "Yi": ("llama", "01-ai/Yi-1.5-6B"),
 }
 
 # model_type that zoo does not have and is near to one that it has -> what it is, and what to take.
-NEAR: dict[str, str] = {
+SIMILAR_TYPES: dict[str, str] = {
     "deberta": "it is the first DeBERTa; zoo has 'deberta-v2', which is DeBERTa v2 and v3",
     "gemma3": "it is Gemma 3 with images; zoo has 'gemma3_text', which reads texts alone, such as google/gemma-3-1b-it",
 }
@@ -344,14 +344,14 @@ def family_of(model_type: Any, auto_map: Any = None) -> Family:
     code = own_code(auto_map)
     if not isinstance(model_type, str) or not model_type:
         raise ConfigError(f"config.json has no model_type, which says what family the checkpoint belongs to{code}")
-    if model_type in NATIVE:
-        native, example = NATIVE[model_type]
+    if model_type in NATIVE_TYPES:
+        native, example = NATIVE_TYPES[model_type]
         raise UnsupportedError(
             f"model_type {model_type!r} is not one that zoo has{code}: the same architecture is {native!r} in "
             f"transformers and in zoo, with other names, as in {example}"
         )
-    if model_type in NEAR:
-        raise UnsupportedError(f"model_type {model_type!r} is not one that zoo has{code}: {NEAR[model_type]}")
+    if model_type in SIMILAR_TYPES:
+        raise UnsupportedError(f"model_type {model_type!r} is not one that zoo has{code}: {SIMILAR_TYPES[model_type]}")
     if model_type not in FAMILIES:
         guess = nearest(model_type, FAMILIES)
         raise UnsupportedError(

@@ -16,13 +16,13 @@ import numpy as np
 
 from .errors import ConfigError, UnsupportedError, nearest
 
-FULL, SLIDING = "full_attention", "sliding_attention"  # the kinds of layers in layer_types
+FULL_ATTENTION, SLIDING_ATTENTION = "full_attention", "sliding_attention"  # the kinds of layers in layer_types
 f32 = np.float32
 NUMBERS = (
     *("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
     *("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"),
 )
-NEEDED: dict[str, tuple[str, ...]] = {
+NEEDED_FIELDS: dict[str, tuple[str, ...]] = {
     "default": (),
     "linear": ("factor",),
     "dynamic": ("factor",),
@@ -30,8 +30,8 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "yarn": (),
     "longrope": (),
 }
-MOST = 1e30  # of a factor, or of theta: far above any real one
-FACTORS = "short_factor", "long_factor"  # of longrope: a divisor for each frequency
+MAX_VALUE = 1e30  # a factor's, or theta's: far above any real one
+FACTORS = "short_factor", "long_factor"  # longrope's: a divisor for each frequency
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,14 @@ def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
     if size % 2:
         raise ConfigError(f"heads of {size} features: rotary positions need an even number")
     kind = parameters.get("rope_type", parameters.get("type", "default"))
-    if not isinstance(kind, str) or kind not in NEEDED:
-        guess = nearest(str(kind), NEEDED)
-        raise UnsupportedError(f"rope_type {kind!r} is not implemented, only {', '.join(NEEDED)} are{guess}")
+    if not isinstance(kind, str) or kind not in NEEDED_FIELDS:
+        guess = nearest(str(kind), NEEDED_FIELDS)
+        raise UnsupportedError(f"rope_type {kind!r} is not implemented, only {', '.join(NEEDED_FIELDS)} are{guess}")
     if kind == "yarn" and not isinstance(parameters.get("truncate", True), bool):
         raise ConfigError(f"truncate = {parameters['truncate']!r}, expected true or false")
     numbers = {k: _number(k, v, f"rope_type {kind!r}") for k, v in parameters.items() if k in NUMBERS and v is not None}
     theta = _number("rope_theta", parameters["rope_theta"], "the config")
-    missing = [name for name in NEEDED[kind] if name not in numbers]
+    missing = [name for name in NEEDED_FIELDS[kind] if name not in numbers]
     if missing:
         raise ConfigError(f"rope_type {kind!r} needs {', '.join(missing)}{nearest(missing[0], parameters)}")
     context = (
@@ -110,9 +110,9 @@ def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
         numbers.setdefault("factor", positions / max(context, 1))
     for name in ("rope_theta", "factor", "low_freq_factor", "high_freq_factor", "attention_factor"):
         value = theta if name == "rope_theta" else numbers.get(name, 1.0)
-        if not 0 < value <= MOST:
+        if not 0 < value <= MAX_VALUE:
             raise ConfigError(
-                f"{name} = {value} of rotary positions is out of range, expected above 0, at most {MOST:g}"
+                f"{name} = {value} of rotary positions is out of range, expected above 0, at most {MAX_VALUE:g}"
             )
     stretched = kind in ("linear", "dynamic") or (kind == "yarn" and context == positions)
     most = int(positions * max(1.0, numbers["factor"])) if stretched else positions
@@ -210,7 +210,8 @@ def check_layer_types(kinds: list[str], layers: int) -> None:
     if len(kinds) != layers:
         raise ConfigError(f"layer_types has {len(kinds)} kinds for {layers} layers")
     for kind in kinds:
-        if kind not in (FULL, SLIDING):
+        if kind not in (FULL_ATTENTION, SLIDING_ATTENTION):
             raise ConfigError(
-                f"layer_types: {kind!r}, expected {FULL} or {SLIDING}{nearest(str(kind), (FULL, SLIDING))}"
+                f"layer_types: {kind!r}, expected {FULL_ATTENTION} or {SLIDING_ATTENTION}"
+                f"{nearest(str(kind), (FULL_ATTENTION, SLIDING_ATTENTION))}"
             )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from . import ops, plugins
-from .devices import resolved
+from .devices import resolve_device
 from .errors import InputError, UnsupportedError
 from .nn import an_array
 from .trainable import evaluating
@@ -21,7 +21,7 @@ class Runner:
     """Calls a model directly."""
 
     has_weights = True  # False for an engine without the model's weights: parts of it cannot be called
-    precision = "float32"  # that an engine rounds matrices to
+    precision = "float32"  # the precision of the engine's matrix products
     drops_tokens = True  # False for an engine whose graphs need all tokens in the cache of a layer with a window
 
     def __call__(self, model: Any, *args: Any, **options: Any) -> Any:
@@ -64,11 +64,11 @@ class _Evaluated:
         if not callable(value):
             return value
 
-        def called(*args: Any, **options: Any) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
             with evaluating(self._model):
                 return value(*args, **options)
 
-        return called
+        return call
 
 
 def runner_for(model: Any) -> Runner:
@@ -85,7 +85,7 @@ def runner_for(model: Any) -> Runner:
 
 def check_graphs(graphs: bool | None, device: str | None) -> None:
     """Refuse graphs without a GPU, and values other than True, False and None."""
-    device = resolved(device)
+    device = resolve_device(device)
     if graphs is not None and not isinstance(graphs, bool):
         raise InputError(f"graphs is {graphs!r}, expected True, False or None")
     if graphs and not str(device).removeprefix("torch:").startswith("cuda"):

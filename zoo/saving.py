@@ -68,7 +68,7 @@ def write_model(
     try:
         with atomic_folder(folder) as staged:
             (staged / CONFIG).write_text(text, encoding="utf-8")
-            write_tensors(staged / name, header, lambda name: _converted(name, tensors[name]))
+            write_tensors(staged / name, header, lambda name: _convert(name, tensors[name]))
             beside(staged)
     except OSError as e:
         raise ZooError(f"cannot write to {folder}: {e.strerror or e}") from e
@@ -95,7 +95,7 @@ class _Unsaved(NamedTuple):
 
     array: Array | QuantRows
     was: str  # its element type in the file that was read
-    dtype: str  # and in the new one
+    dtype: str  # the element type in the new file
     transposed: bool = False  # whether files have it so
 
     @property
@@ -148,7 +148,7 @@ def rows_of(array: Any, parts: Sequence[TensorPart]) -> Iterator[tuple[TensorPar
         start += part.rows
 
 
-def _converted(name: str, tensor: _Unsaved) -> np.ndarray:
+def _convert(name: str, tensor: _Unsaved) -> np.ndarray:
     if isinstance(tensor.array, np.ndarray) and tensor.dtype not in _FLOATS:  # a counter
         return tensor.array
     of = tensor.array.arrays[0] if isinstance(tensor.array, QuantRows) else tensor.array

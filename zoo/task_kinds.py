@@ -380,7 +380,7 @@ def loss_of_head(head: str) -> str | None:
     return next((kind.heads[head] for kind in TASKS if head in kind.heads), OTHER_HEADS.get(head))
 
 
-def tasks_named(name: Any) -> tuple[TaskKind, ...]:
+def find_tasks(name: Any) -> tuple[TaskKind, ...]:
     """The tasks that a name stands for: zoo's own, which one for texts and one for images may share, or a pipeline's.
 
     UnsupportedError for a name that no task has.

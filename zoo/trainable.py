@@ -33,19 +33,19 @@ class Trainable(Module):
 
     def named_parameters(self) -> Iterator[tuple[str, Any]]:
         """(name in the checkpoint, tensor) of every parameter; a shared one has its first name."""
-        return ((name, tensor) for name, tensor in self._named() if id(tensor) not in self._buffers)
+        return ((name, tensor) for name, tensor in self._named_parameters() if id(tensor) not in self._buffers)
 
     def state_dict(self) -> dict[str, Any]:
         """Parameters and statistics by their names in the checkpoint: the tensors themselves, detached."""
-        return {name: tensor.detach() for name, tensor in self._named()}
+        return {name: tensor.detach() for name, tensor in self._named_parameters()}
 
     def statistics(self) -> dict[str, Any]:
         """The tensors learned without gradients, by name: the means and variances of batch norms."""
-        return {name: tensor for name, tensor in self._named() if id(tensor) in self._buffers}
+        return {name: tensor for name, tensor in self._named_parameters() if id(tensor) in self._buffers}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Copy a `state_dict` of a model like this one; CheckpointError where names or shapes differ."""
-        own = dict(self._named())
+        own = dict(self._named_parameters())
         lacking, unknown = own.keys() - state.keys(), state.keys() - own.keys()
         if lacking or unknown:
             name = min(lacking or unknown)
@@ -82,7 +82,7 @@ class Trainable(Module):
                 raise computed_array(path, array)
             yield path, array, self._parts[path]
 
-    def _named(self) -> Iterator[tuple[str, Any]]:
+    def _named_parameters(self) -> Iterator[tuple[str, Any]]:
         self._expect_trainable()
         seen: set[int] = set()
         for _, tensor, parts in self.leaves_with_parts():

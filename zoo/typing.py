@@ -68,7 +68,7 @@ class RecordField(NamedTuple):
     """An array of a record."""
 
     path: str  # in the record
-    name: str  # of the argument, as Hugging Face has it
+    name: str  # the argument's, as Hugging Face has it
     dims: tuple[str, ...]  # in the letters of the record's shape legend; in small letters where the length is fixed
     dtype: str
     fill: int = 0  # the default if the field is None
@@ -77,7 +77,7 @@ class RecordField(NamedTuple):
 class GraphMethod(NamedTuple):
     """A method of a model that is a graph by itself, with random inputs to trace it with."""
 
-    file: str  # of an export, without its suffix
+    file: str  # the name in an export, without its suffix
     method: Callable[..., Any]
     records: tuple[Any, ...]
     output: str = "logits"  # the name of its output, if it is one array

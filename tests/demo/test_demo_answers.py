@@ -26,7 +26,7 @@ from zoo.apps.demo.models import Models
 from zoo.apps.serve import listening
 from zoo.apps.tables import Table, TableExtractor
 from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
-from zoo.optional import optional
+from zoo.optional import import_optional
 from zoo.tasks.classify import Label
 from zoo.tasks.segment import palette
 
@@ -362,10 +362,10 @@ def test_a_package_that_cannot_be_loaded(tmp_path, monkeypatch):
     (tmp_path / "half_there.py").write_text("import surely_not_there.at_all")
     (tmp_path / "broken.py").write_text("raise ImportError('libm.so.9')")
     monkeypatch.syspath_prepend(tmp_path)
-    assert optional("socket", "x") is socket
+    assert import_optional("socket", "x") is socket
     with pytest.raises(ZooError, match=r"^x requires the package not_there: pip install not_there$"):
-        optional("not_there.part", "x")
+        import_optional("not_there.part", "x")
     with pytest.raises(ZooError, match=r"^x requires the package half_there, which cannot be loaded \(No module"):
-        optional("half_there", "x")
+        import_optional("half_there", "x")
     with pytest.raises(ZooError, match=r"^x requires the package broken, which cannot be loaded \(libm.so.9\): pip"):
-        optional("broken", "x", "y")
+        import_optional("broken", "x", "y")

@@ -40,9 +40,9 @@ def test_files_of_2022_say_the_parts_twice():
 
 def test_a_text_ends_where_its_config_says(folder):
     ids = np.array([[3, 7, 4, 9, 4], [4, 8, 8, 8, 8]])
-    assert zoo.load_model(folder("clip-text")).ends(ids).tolist() == [2, 0]
+    assert zoo.load_model(folder("clip-text")).eos_positions(ids).tolist() == [2, 0]
     legacy = zoo.load_model(folder("clip-vit-base-patch32")).text_model
-    assert legacy.ends(ids).tolist() == [3, 1]
+    assert legacy.eos_positions(ids).tolist() == [3, 1]
 
 
 @pytest.mark.parametrize("spec", ["clip-vit-base-patch32", "siglip-base-patch16-224"])

@@ -94,7 +94,7 @@ def class_tokens_rows_swapped(model):
 def bias_of_another_grid(model):
     """The table is cut where it must be resized."""
     bias = body_of(model).layers[0].bias
-    bias._resized = lambda span: np.resize(bias.table, (span[0] * span[1] + 3, bias.table.shape[1]))
+    bias._resize = lambda span: np.resize(bias.table, (span[0] * span[1] + 3, bias.table.shape[1]))
 
 
 def bias_forgotten(model):

@@ -23,20 +23,20 @@ def machine(monkeypatch):
 
 def test_the_first_that_there_is(machine):
     machine("onnx", "onnxruntime", "torch", cuda=True)
-    assert devices.resolved("auto") == "cuda"
+    assert devices.resolve_device("auto") == "cuda"
     machine("onnx", "onnxruntime", "torch")
-    assert devices.resolved("auto") == "onnx"
-    assert devices.resolved("auto", "float64") is None
+    assert devices.resolve_device("auto") == "onnx"
+    assert devices.resolve_device("auto", "float64") is None
     machine("onnxruntime")
-    assert devices.resolved("auto") is None
+    assert devices.resolve_device("auto") is None
 
 
 def test_the_environment_decides_for_auto_alone(machine, monkeypatch):
     machine("onnx", "onnxruntime")
     monkeypatch.setenv("ZOO_DEVICE", "cpu")
-    assert devices.resolved("auto") == "cpu"
+    assert devices.resolve_device("auto") == "cpu"
     monkeypatch.setenv("ZOO_DEVICE", "onnx")
-    assert devices.resolved(None) is None
+    assert devices.resolve_device(None) is None
     monkeypatch.setenv("ZOO_DEVICE", "gpu")
     with pytest.raises(UnsupportedError, match="'gpu'"):
         zoo.load("stories260k", device="auto")

@@ -14,7 +14,7 @@ import pytest
 
 import zoo
 from zoo.errors import BatchError, InputError, MissingWeightError, UnsupportedError
-from zoo.task_kinds import TASKS, tasks_named, tasks_that_read
+from zoo.task_kinds import TASKS, find_tasks, tasks_that_read
 from zoo.tasks import task_class
 from zoo.tasks.base import CHARACTERS_AT_ONCE, TEXTS_AT_ONCE, batches, text_blocks
 
@@ -317,4 +317,4 @@ def test_each_task_takes_its_name_alone():
         (name, kind.reads) for kind in TASKS for name in kind.pipelines
     ]
     assert len(names) == len(set(names))
-    assert {kind.name for kind in tasks_named("translation_en_to_de")} == {"translation"}
+    assert {kind.name for kind in find_tasks("translation_en_to_de")} == {"translation"}

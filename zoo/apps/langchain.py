@@ -6,12 +6,12 @@ from typing import Any
 
 import zoo
 
-from ..optional import optional
+from ..optional import import_optional
 from ..tasks.embed import text_embedder
 
 _NEEDS = ("zoo.apps.langchain", "langchain")
-Embeddings: Any = optional("langchain_core.embeddings", *_NEEDS).Embeddings
-BaseCrossEncoder: Any = optional("langchain_core.cross_encoders", *_NEEDS).BaseCrossEncoder
+Embeddings: Any = import_optional("langchain_core.embeddings", *_NEEDS).Embeddings
+BaseCrossEncoder: Any = import_optional("langchain_core.cross_encoders", *_NEEDS).BaseCrossEncoder
 
 
 class ZooEmbeddings(Embeddings):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ..optional import optional
+from ..optional import import_optional
 from ..tasks.embed import text_embedder
 
-BaseEmbedding: Any = optional(
+BaseEmbedding: Any = import_optional(
     "llama_index.core.base.embeddings.base", "zoo.apps.llama_index", "llamaindex"
 ).BaseEmbedding
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from ..errors import ZooError, listed
+from ..errors import ZooError, list_names
 from ..files.json_file import read_json
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -69,6 +69,7 @@ def _found(folder: Path, names_in: Callable[[Path], list[str]]) -> list[str]:
 def _refuse(folder: Path, names: list[str]) -> None:
     if names:
         raise ZooError(
-            f"{folder} holds files of another save, which would stay beside the new ones: {listed(names)}; save into "
+            f"{folder} holds files of another save, which would stay beside the new ones: "
+            f"{list_names(names)}; save into "
             "another folder, or remove them first"
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import UnsupportedError
 from ..family import Family
 from ..registry import family_of
-from ..task_kinds import TaskKind, tasks_named, tasks_that_read
+from ..task_kinds import TaskKind, find_tasks, tasks_that_read
 
 if TYPE_CHECKING:
     from .files import Checkpoint
@@ -38,7 +38,7 @@ def task_of(checkpoint: Checkpoint, task: str | None = None) -> CheckpointTask:
     if task is None:
         kind = own[_trained_for(checkpoint, family, heads)]
     else:
-        asked = tasks_named(task)
+        asked = find_tasks(task)
         kind = next((kind for kind in asked if kind in heads), None)
         if kind is None:
             reads = INPUTS[family.reads[0]]

@@ -47,9 +47,9 @@ class DualEncoder(Pretrained):
 
     is_base_model = True
     parts = ("vision_model", "text_model")
-    record = Vectors  # of `compare`
+    record = Vectors  # the record of `compare`
     inputs: ClassVar[tuple[str, ...]] = ("interpolate_pos_encoding",)
-    scores: ClassVar[Literal["softmax", "sigmoid"]] = "softmax"  # from logits to the probability that a text fits
+    scores: ClassVar[Literal["softmax", "sigmoid"]] = "softmax"  # makes logits the probability that a text fits
     text_model: TextModel
     vision_model: ImageModel
 

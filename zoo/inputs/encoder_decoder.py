@@ -68,11 +68,11 @@ class Seq2SeqDecoder(CausalLM):
 class Seq2Seq(Pretrained):
     """An encoder and a decoder; `forward(record, tokens)` runs both.
 
-    The encoder's record is what `checked` makes of a user's arguments.
+    The encoder's record is what `encoder_inputs` makes of a user's arguments.
     """
 
     parts = ("encoder", "decoder")
-    arguments: tuple[str, ...] = ("input_ids", "attention_mask")  # of `checked`
+    arguments: tuple[str, ...] = ("input_ids", "attention_mask")  # what `encoder_inputs` takes
     encoder: Any  # an ImageModel, TextModel or SoundModel with `encode`
     decoder: Any  # a TextModel
 
@@ -104,18 +104,18 @@ class Seq2Seq(Pretrained):
         """The largest number of tokens in a row."""
         return self.decoder.max_positions
 
-    def checked(self, *args: Any, **given: Any) -> Any:
+    def encoder_inputs(self, *args: Any, **given: Any) -> Any:
         """The encoder's inputs, checked and placed beside the weights: here input_ids and attention_mask (C, M)."""
         return self.encoder.tokens(*args, **given)
 
-    def projected(self, states: Array) -> Array:
+    def project_states(self, states: Array) -> Array:
         """The encoder's last states (C, M, ...) as the decoder attends to them, (C, M, E)."""
         return states
 
-    def both(self, x: Any, t: TextInputs) -> tuple[Array, Array]:
+    def encode_and_decode(self, x: Any, t: TextInputs) -> tuple[Array, Array]:
         """-> the decoder's output, and the encoder's states."""
         found = self.encoder.encode(x)
-        seen = {"encoder_states": self.projected(found), "encoder_mask": mask_of(x)}
+        seen = {"encoder_states": self.project_states(found), "encoder_mask": mask_of(x)}
         return self.decoder.forward(t._replace(context=t.context._replace(**seen))), found
 
     def forward(self, x: Any, t: TextInputs) -> Any:
@@ -127,7 +127,7 @@ class Seq2Seq(Pretrained):
             if name not in self.arguments:
                 taken = (*self.arguments, "decoder_input_ids", "decoder_attention_mask")
                 self.refuse(name, taken, is_known=False)
-        return self.checked(*args, **given)
+        return self.encoder_inputs(*args, **given)
 
 
 class Seq2SeqModel(Seq2Seq):
@@ -136,7 +136,7 @@ class Seq2SeqModel(Seq2Seq):
     decoder: BareDecoder
 
     def forward(self, x: Any, t: TextInputs) -> Seq2SeqModelOutput:
-        return Seq2SeqModelOutput(*self.both(x, t))
+        return Seq2SeqModelOutput(*self.encode_and_decode(x, t))
 
 
 class EncoderDecoder(Seq2Seq):
@@ -145,7 +145,7 @@ class EncoderDecoder(Seq2Seq):
     decoder: CausalLM
 
     def graph_methods(self, seed: int = 0, **sizes: Any) -> list[GraphMethod]:
-        x = self.checked(**self.encoder.example(seed, **sizes))
+        x = self.encoder_inputs(**self.encoder.example(seed, **sizes))
         return [GraphMethod("encoder", self.encoder_states, (x,), "encoder_hidden_states")]
 
     @property
@@ -154,10 +154,10 @@ class EncoderDecoder(Seq2Seq):
 
     def encoder_states(self, x: Any) -> Array:
         """The hidden states that the decoder attends to, (C, M, E)."""
-        return self.projected(self.encoder.encode(x))
+        return self.project_states(self.encoder.encode(x))
 
     def forward(self, x: Any, t: TextInputs) -> Seq2SeqOutput:
-        return Seq2SeqOutput(*self.both(x, t))
+        return Seq2SeqOutput(*self.encode_and_decode(x, t))
 
     def encode(self, *args: Any, **given: Any) -> Array:
         """The encoder's arguments -> encoder_hidden_states (C, M, E) for `next_logits`."""
@@ -193,7 +193,7 @@ class ImageToText(EncoderDecoder):
 
     arguments = ("pixel_values", "interpolate_pos_encoding")
 
-    def checked(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> ImageInputs:
+    def encoder_inputs(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> ImageInputs:
         """pixel_values (C, Y, X, channels)."""
         asked = interpolate_pos_encoding and not self.encoder.any_size  # BEiT takes any size without the argument
         return self.encoder.pixels(pixel_values, interpolate_pos_encoding=asked)

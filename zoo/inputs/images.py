@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array, RecordField
 
-COARSE = 8  # squares along an edge of a random image
+COARSE_SQUARES = 8  # squares along an edge of a random image
 
 
 class ImageInputs(NamedTuple):
@@ -79,8 +79,8 @@ class ImageModel(Pretrained):
     ) -> dict[str, Any]:
         """Random images, coarse squares and noise, with hidden patches where a head is for these."""
         rng, (Y, X) = np.random.default_rng(seed), size if self.any_size else self.config.image
-        rows_of, columns_of = (np.arange(n) * COARSE // n for n in (Y, X))
-        coarse = rng.standard_normal((rows, COARSE, COARSE, self.channels), np.float32)
+        rows_of, columns_of = (np.arange(n) * COARSE_SQUARES // n for n in (Y, X))
+        coarse = rng.standard_normal((rows, COARSE_SQUARES, COARSE_SQUARES, self.channels), np.float32)
         coarse = coarse[:, rows_of[:, None], columns_of]
         found: dict[str, Any] = {"pixel_values": coarse + rng.standard_normal(coarse.shape, np.float32) / 4}
         if padded and "pixel_mask" in self.inputs:

@@ -46,7 +46,7 @@ class TextInputs(NamedTuple):
     position_ids: Array | None  # (B or 1, T); None: consecutive
     context: Context
     cache: KVCache | None
-    length: int  # of the longest row, with its tokens in the cache
+    length: int  # the tokens of the longest row, those in the cache counted
     logits_to_keep: int = 0  # the last tokens whose logits are computed; 0: all
 
     fields = (
@@ -226,7 +226,7 @@ class TextModel(Pretrained):
     ) -> TextInputs:
         """The inputs, checked and placed beside the weights; arguments as for a call."""
         if unknown:
-            self.refuse(next(iter(unknown)), self._taken(), is_known=False)
+            self.refuse(next(iter(unknown)), self._known_arguments(), is_known=False)
         like, ids, embeds = self.like, None, None
         if input_ids is not None and inputs_embeds is None:
             ids = ops.as_ids(input_ids, like, "input_ids", self._size("input_ids"))
@@ -240,7 +240,7 @@ class TextModel(Pretrained):
         length, start = T, None
         if cache is not None:
             if "cache" not in self.options:
-                self.refuse("cache", self._taken())
+                self.refuse("cache", self._known_arguments())
             cache.check(B)
             if not self.is_causal:
                 raise InputError("a cache needs a decoder: the config says is_decoder = False")
@@ -259,7 +259,7 @@ class TextModel(Pretrained):
         if states is not None or states_mask is not None:
             states, states_mask = self._encoder_states(states, states_mask, B)
         if logits_to_keep and "logits_to_keep" not in self.options:
-            self.refuse("logits_to_keep", self._taken())
+            self.refuse("logits_to_keep", self._known_arguments())
         context = Context(mask, start, states, states_mask)
         if position_ids is not None and cache is None and attention_mask is None and self.separates_texts:
             context = context._replace(texts=self._texts(position_ids, B))
@@ -267,7 +267,7 @@ class TextModel(Pretrained):
             length = int(ops.to_numpy(position_ids).max()) + 1  # as in transformers
         return TextInputs(ids, embeds, token_type_ids, position_ids, context, cache, length, logits_to_keep)
 
-    def _taken(self) -> list[str]:
+    def _known_arguments(self) -> list[str]:
         """The arguments that this class takes."""
         found = [*self.inputs, "attention_mask"]
         if "encoder_hidden_states" in found:
@@ -277,7 +277,7 @@ class TextModel(Pretrained):
     def _size(self, name: str) -> int:
         """The bound of an argument's ids, or the width of its vectors; InputError if the class does not take it."""
         if name not in self.inputs:
-            self.refuse(name, self._taken())
+            self.refuse(name, self._known_arguments())
         return getattr(self.config, self.inputs[name])
 
     def _ids(self, given: Array, name: str, shape: tuple[int, int]) -> Array:
@@ -326,8 +326,8 @@ class ChoiceModel(TextModel):
         """input_ids, attention_mask, token_type_ids (B, choices, T) -> logits (B, choices)."""
         ids = ops.as_ids(input_ids, self.like, "input_ids", self._size("input_ids"), ndim=3)
         B, choices, T = ids.shape
-        mask = _flat(attention_mask, "attention_mask", (B, choices, T))
-        types = _flat(token_type_ids, "token_type_ids", (B, choices, T))
+        mask = _merge_choices(attention_mask, "attention_mask", (B, choices, T))
+        types = _merge_choices(token_type_ids, "token_type_ids", (B, choices, T))
         return super().__call__(ids.reshape(-1, T), mask, types, **options).reshape(B, choices)
 
     def example(self, seed: int = 0, **sizes: Any) -> dict[str, Any]:
@@ -338,7 +338,7 @@ class ChoiceModel(TextModel):
         return (self.tokens(*args, **{name: array.reshape(-1, array.shape[-1]) for name, array in given.items()}),)
 
 
-def _flat(x: Any, name: str, shape: tuple[int, ...]) -> Array | None:
+def _merge_choices(x: Any, name: str, shape: tuple[int, ...]) -> Array | None:
     """(B, choices, T) -> (B choices, T)."""
     if x is None:
         return None

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..guards.confined import Confined, FailedError, Job, StoppedError
-from ..optional import optional
+from ..optional import import_optional
 
 # FFmpeg's names of the formats that are read: none of its playlists, which name other files and addresses to open.
 FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,flac,matroska,webm,mov,mp4,m4a,mp3,mpegts,ogg,w64,wav"
@@ -69,7 +69,7 @@ def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
         raise InputError(
             f"the sound is {type(source).__name__}, expected a path, bytes, an open file or an array of floats"
         )
-    optional("av", "reading a sound file", "audio")
+    import_optional("av", "reading a sound file", "audio")
     if not isinstance(source, str | os.PathLike):
         yield from _decoded(io.BytesIO(source) if isinstance(source, bytes) else source, "the sound", rate)
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..checkpoint.task import CheckpointTask, task_of
 from ..options import DEFAULTS, Options
-from ..task_kinds import TASKS, TaskKind, tasks_named
+from ..task_kinds import TASKS, TaskKind, find_tasks
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -47,7 +47,7 @@ def find_task(
 ) -> CheckpointTask:
     """A checkpoint's task, before its weights are read; the arguments are those of `load_task`."""
     if task is not None:
-        tasks_named(task)  # a wrong name is an error before anything is downloaded
+        find_tasks(task)  # a wrong name is an error before anything is downloaded
     from ..hub import find
 
     return task_of(find(name_or_folder, options.update(more)), task)

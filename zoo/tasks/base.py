@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..checkpoint.conflicts import CONFIG, refuse_other_files
-from ..errors import CheckpointError, InputError, TokenizerError, ZooError, listed
+from ..errors import CheckpointError, InputError, TokenizerError, ZooError, list_names
 from ..options import DEFAULTS, Options
 from ..pretrained import Pretrained
 from ..runner import runner_for
-from ..task_kinds import Input, TaskKind, tasks_named
+from ..task_kinds import Input, TaskKind, find_tasks
 from ..typing import Array
 from ..warning import warn
 from .results import ResultFormat
@@ -74,7 +74,7 @@ class Task:
     @property
     def kind(self) -> TaskKind:
         """The task's row in `zoo.task_kinds`."""
-        return next(kind for kind in tasks_named(self.name) if kind.reads == self.reads)
+        return next(kind for kind in find_tasks(self.name) if kind.reads == self.reads)
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, head: str | None = None, options: Options = DEFAULTS) -> Self:
@@ -290,7 +290,7 @@ def check_vocabulary(tokenizer: Tokenizer, rows: int) -> None:
                 "one of the two is another checkpoint's"
             )
         if beyond:
-            shown = listed([f"{token!r} ({i})" for token, i in beyond.items()], 5)
+            shown = list_names([f"{token!r} ({i})" for token, i in beyond.items()], 5)
             warn(f"{tokenizer.source}: {table}, and tokens were added beyond it, which cannot be used: {shown}")
     elif tokenizer.vocab_size < (1 - MAX_UNREACHED) * rows:
         few = f"{tokenizer.vocab_size} tokens, but {table}"

@@ -112,7 +112,7 @@ class Text2Text(TextTask):
 
         def compute(batch: Encoding) -> list[Any]:
             mask = None if batch.attention_mask.all() else batch.attention_mask
-            record = self.pair.checked(batch.input_ids, mask)
+            record = self.pair.encoder_inputs(batch.input_ids, mask)
             context: dict[str, Any] = {"encoder_hidden_states": self.runner.run(self.pair.encoder_states, record)}
             if mask is not None:
                 context["encoder_attention_mask"] = mask

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from .. import plugins
-from ..errors import CheckpointError, MissingWeightError, NotFoundError, listed, nearest
+from ..errors import CheckpointError, MissingWeightError, NotFoundError, list_names, nearest
 from ..files.inside import checkpoint_file, is_file_name
 from ..files.json_file import read_json
 from ..quant import QuantRows
@@ -46,7 +46,7 @@ def choose_weight_file(names: Collection[str]) -> str:
         if name in names:
             return name
     others = [n for n in names if PurePosixPath(n).suffix.lower() in _WEIGHT_SUFFIXES or n.endswith(_INDEX)]
-    found = listed(sorted(others)) or "no weight file at all"
+    found = list_names(sorted(others)) or "no weight file at all"
     raise NotFoundError(f"no weights that zoo can load: found {found}, expected {' or '.join(WEIGHT_FILES)}")
 
 

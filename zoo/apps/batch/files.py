@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 from ...errors import InputError, NotFoundError, ZooError, nearest, nearest_file
 from ...files.atomic_write import atomic_write
 from ...files.inside import check_regular
-from ...optional import optional
+from ...optional import import_optional
 from ...weights.fingerprint import files_digest
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def join(folder: str, name: str) -> str:
 
 def filesystem(name: str) -> tuple[Any, str]:
     """fsspec's file system for a path or URI, and the path in it; % escapes of a URI are decoded.  InputError."""
-    fsspec = optional("fsspec", f"{name}: a URI")
+    fsspec = import_optional("fsspec", f"{name}: a URI")
     scheme = scheme_of(name)
     if not is_uri(name):
         return fsspec.filesystem("file"), os.path.abspath(name)

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...devices import resolved
+from ...devices import resolve_device
 from ...errors import BatchError, InputError, UnsupportedError, ZooError
 from ...images.open import MAX_BYTES
-from ...optional import optional
+from ...optional import import_optional
 from ...options import DEFAULTS, Options
 from ...tasks.base import Progress
 from ...weights.adapter import FILES as ADAPTER_FILES
@@ -215,7 +215,7 @@ def map_files(
         raise InputError("inputs is empty, expected at least one file or folder")
     to = output_of(os.fspath(output), format)
     if to.format == "parquet":
-        optional("pyarrow", f"{os.fspath(output)}: Parquet")  # an error before anything is computed
+        import_optional("pyarrow", f"{os.fspath(output)}: Parquet")  # an error before anything is computed
     load_options = DEFAULTS.update(loading)
     found = find_task(name, task, load_options)
     options = dict(options or {})
@@ -247,7 +247,7 @@ def map_files(
             engine=engine,
             jobs=jobs,
             threads=threads,
-            gpu=(resolved(load_options.device) or "").startswith(("cuda", "onnx:cuda")),
+            gpu=(resolve_device(load_options.device) or "").startswith(("cuda", "onnx:cuda")),
             resume=resume,
             advance=advance,
         )
@@ -286,7 +286,7 @@ def _key(found: CheckpointTask, arguments: Mapping[str, str], options: Mapping[s
     checkpoint = found.checkpoint
     adapter = [] if loading.adapter is None else [Path(loading.adapter).expanduser() / name for name in ADAPTER_FILES]
     of_files = [folder_digest(checkpoint), files_digest(path for path in adapter if path.is_file())]
-    device = resolved(loading.device, loading.dtype)
+    device = resolve_device(loading.device, loading.dtype)
     device = None if device in ("cpu", "numpy") else device
     more = asdict(replace(loading, device=device, local_files_only=False, cache_dir=None, token=None))
     if loading.lock is not None:

@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from ...errors import ZooError
-from ...optional import optional
+from ...optional import import_optional
 from ...processes import Process
 
 BLOCKS = 5_000  # Ray keeps a record of each
@@ -52,8 +52,8 @@ def on_ray(
     A Ray that this program has started is used; else the one of RAY_ADDRESS, or one of this machine alone, which ends
     with the job.
     """
-    ray = optional("ray", "the engine ray", "ray")
-    optional("ray.data", "the engine ray", "ray")
+    ray = import_optional("ray", "the engine ray", "ray")
+    import_optional("ray.data", "the engine ray", "ray")
     own = not ray.is_initialized()
     try:
         if own:

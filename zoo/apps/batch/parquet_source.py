@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from ...errors import InputError
-from ...optional import optional
+from ...optional import import_optional
 from .files import first_line, open_file
 from .row_source import InputPart, PartRows, RowSource, digest
 
@@ -103,7 +103,7 @@ class _RowGroup:
 
 
 def _parquet(file: IO[bytes], path: str) -> Any:
-    pa = optional("pyarrow", f"{path}: Parquet")
+    pa = import_optional("pyarrow", f"{path}: Parquet")
     from pyarrow import parquet
 
     try:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...task_kinds import TASKS, tasks_named
+from ...task_kinds import TASKS, find_tasks
 from . import descriptions as texts
 from .call_options import add_options, task_argument
 from .parser import Parser
@@ -136,7 +136,7 @@ def _embed(add: Add) -> None:
 
 
 def _chat(add: Add) -> None:
-    add_options(add, tasks_named("generate"))
+    add_options(add, find_tasks("generate"))
     add("--system", metavar="TEXT", help="the system message, with instructions for the answers")
     add("--top-p", type=float, metavar="F", help="sample from the fewest tokens with this total probability, 0 ... 1")
     add("--top-k", type=int, metavar="N", help="sample from the N likeliest tokens; 0: from all")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...errors import ZooError
-from ...task_kinds import TASKS, CallOption, TaskKind, options_of, tasks_named
+from ...task_kinds import TASKS, CallOption, TaskKind, find_tasks, options_of
 from .parser import UsageError
 
 
@@ -83,7 +83,7 @@ def task_argument(add: Callable[..., Any], tasks: Sequence[TaskKind] = TASKS, he
 
     def known(text: str) -> str:
         try:
-            found = tasks_named(text)
+            found = find_tasks(text)
         except ZooError as e:
             raise argparse.ArgumentTypeError(str(e)) from None
         if not set(found) & set(tasks):

@@ -13,12 +13,12 @@ from typing import Any
 
 import zoo
 
-from ...devices import AUTO, resolved
+from ...devices import AUTO, resolve_device
 from ...errors import InputError, ZooError
 from ...files.atomic_write import atomic_write
 from ...files.json_file import parse_json_list, read_bounded
 from ...runner import Runner
-from ...task_kinds import tasks_named
+from ...task_kinds import find_tasks
 from ...tasks.conversation import Conversation, checked_messages
 from .call_options import given_options
 from .chat_server import ServerConversation
@@ -54,7 +54,7 @@ class Continued:
 
 def chat(args: argparse.Namespace) -> None:
     options = {"top_p": args.top_p, "top_k": args.top_k, "min_p": args.min_p, "stop_strings": args.stop}
-    (kind,) = tasks_named("generate")
+    (kind,) = find_tasks("generate")
     options = {**given_options(args, kind), **{name: value for name, value in options.items() if value is not None}}
     talk: Any
     if args.server is not None:
@@ -65,7 +65,7 @@ def chat(args: argparse.Namespace) -> None:
         args.device = args.device or AUTO
         llm: Any = zoo.load(args.name, task="generate", **loading_of(args))
         if args.device == AUTO:
-            device = resolved(AUTO, args.dtype)
+            device = resolve_device(AUTO, args.dtype)
             say_device(None if device == "onnx" and type(llm.model.runner) is Runner else device)  # 16-bit weights
         talk = Continued(llm, options) if llm.template is None else llm.conversation(args.system, **options)
     watched = sys.stdin.isatty() and sys.stdout.isatty()

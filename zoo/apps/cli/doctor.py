@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ... import __version__, get_num_threads
-from ...devices import placement, resolved
+from ...devices import placement, resolve_device
 from ...errors import ZooError
 from ...optional import pip_install
 from ...weights.memory import machine_memory, size_text
@@ -112,7 +112,7 @@ def _processor() -> dict[str, Any]:
 def _engine() -> dict[str, Any]:
     """The engine that device='auto' chooses, and why."""
     named = os.environ.get("ZOO_DEVICE", "").strip()
-    device = resolved("auto") or "cpu"
+    device = resolve_device("auto") or "cpu"
     if named and named != "auto":
         why = "ZOO_DEVICE names it"
     elif device == "cuda":

@@ -17,7 +17,7 @@ import zoo
 
 from ...errors import InputError, ZooError
 from ...files.atomic_write import atomic_write
-from ...optional import optional
+from ...optional import import_optional
 from ...tasks.vectors import quantised, truncated
 from .generation import loading_of
 from .parser import UsageError
@@ -35,7 +35,7 @@ def embed(args: argparse.Namespace) -> None:
     if path.suffix not in WRITERS:
         raise UsageError(f"--output {args.output}: expected a name that ends in {', '.join(WRITERS)}")
     if path.suffix == ".parquet":
-        optional("pyarrow", "a .parquet file")  # a missing package is an error before the work
+        import_optional("pyarrow", "a .parquet file")  # a missing package is an error before the work
     if not args.inputs and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("no INPUT: give texts or paths of images, or '-' for the lines of stdin")
     task: Any = zoo.load(args.name, task="embed", **loading_of(args))
@@ -140,7 +140,7 @@ def _entry(row: np.ndarray, count: int, at: int) -> dict[str, Any]:
 
 
 def _parquet(path: Path, x: np.ndarray, ranges: Any, precision: str, texts: IO[str]) -> None:
-    pa, pq = optional("pyarrow", "a .parquet file"), optional("pyarrow.parquet", "a .parquet file")
+    pa, pq = import_optional("pyarrow", "a .parquet file"), import_optional("pyarrow.parquet", "a .parquet file")
     sample = next(_blocks(x[:1], ranges, precision))
     vector = pa.list_(pa.from_numpy_dtype(sample.dtype), sample.shape[1])
     schema = pa.schema([("text", pa.string()), ("embedding", vector)])

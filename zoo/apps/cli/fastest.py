@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from ...devices import AUTO, resolved
+from ...devices import AUTO, resolve_device
 from ...optional import pip_install
 
 
@@ -14,7 +14,7 @@ def fastest(args: argparse.Namespace) -> str:
     """The device of --device; without one, "auto", and the device that it chooses is written to stderr."""
     if args.device not in (None, AUTO):
         return args.device
-    say_device(resolved(AUTO, getattr(args, "dtype", None)))
+    say_device(resolve_device(AUTO, getattr(args, "dtype", None)))
     return AUTO
 
 
@@ -22,6 +22,6 @@ def say_device(device: str | None) -> None:
     """Print the device that "auto" stands for, unless ZOO_DEVICE names it."""
     if os.environ.get("ZOO_DEVICE"):
         return
-    faster = "" if resolved(AUTO) else f" ({pip_install('fast')} brings ONNX Runtime, which is faster)"
+    faster = "" if resolve_device(AUTO) else f" ({pip_install('fast')} brings ONNX Runtime, which is faster)"
     names = {None: f"NumPy{faster}", "onnx": "ONNX Runtime", "cuda": "a GPU"}
     print(f"zoo: on {names[device]}", file=sys.stderr)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from ...optional import optional
+from ...optional import import_optional
 
 
 def finetune(args: argparse.Namespace) -> None:
-    optional("torch", "training", "train")
+    import_optional("torch", "training", "train")
     from ..train import finetune as train
 
     settings = ("batch_size", "accumulate", "learning_rate", "schedule", "precision", "seed", "save_every", "shard")

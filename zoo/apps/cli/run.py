@@ -11,7 +11,7 @@ from typing import Any
 import zoo
 
 from ...errors import BatchError, InputError, ZooError
-from ...task_kinds import TASKS, TaskKind, tasks_named
+from ...task_kinds import TASKS, TaskKind, find_tasks
 from .call_options import check_options, flag_of, given_options
 from .generation import loading_of, write
 from .parser import UsageError
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json and args.text:
         raise UsageError("--json and --text exclude each other: give one of them")
     if args.task is not None:  # an error before anything is loaded
-        check_options(args, *tasks_named(args.task))
+        check_options(args, *find_tasks(args.task))
     task: Any = zoo.load(args.name, task=args.task, adapter=args.adapter, **loading_of(args))
     kind: TaskKind = task.kind
     _check(args, kind)

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ...errors import InputError
-from ...optional import optional
+from ...optional import import_optional
 from .fastest import fastest
 from .parser import UsageError
 from .table_options import check_finding, extractor_config
@@ -23,7 +23,7 @@ def serve(args: argparse.Namespace) -> None:
         if getattr(args, name) and not args.tables:
             raise UsageError(f"--{name.replace('_', '-')} is for /v1/tables: add --tables")
     for package in PACKAGES:  # a missing one is reported before anything else
-        optional(package, "the server", "serve")
+        import_optional(package, "the server", "serve")
     from ..serve.listening import is_loopback, unblock_stderr
     from ..serve.models import Models
     from ..serve.server import serve as serve_models

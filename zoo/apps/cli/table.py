@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ZooError, listed
+from ...errors import ZooError, list_names
 from ...images.open import read_file
 from ...tasks.base import Progress
 from ..batch.inputs import InputFile, find_inputs
@@ -161,7 +161,7 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
         _show(tables, args)
     _say_written([path for output in outputs for path in output.close()])
     if tally.without_text and args.output is not None and output_suffix(args.output) != ".json":
-        print(f"zoo: warning: no text in the tables of {listed(tally.without_text)}", file=sys.stderr)
+        print(f"zoo: warning: no text in the tables of {list_names(tally.without_text)}", file=sys.stderr)
     tally.report([error for one in outputs if isinstance(one, FolderWriter) for error in one.failed])
     if not tally.tables and tally.pages:
         raise _no_table(_counted(tally.pages, "page"), args)
@@ -306,7 +306,7 @@ def _counted(count: int, what: str) -> str:
 
 def _say_written(paths: Sequence[Path]) -> None:
     if paths:
-        print("zoo: wrote", listed(list(map(str, paths))), file=sys.stderr)
+        print("zoo: wrote", list_names(list(map(str, paths))), file=sys.stderr)
 
 
 def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:

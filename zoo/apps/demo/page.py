@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ...errors import ZooError
-from ...optional import optional
+from ...optional import import_optional
 from ..documents import EXAMPLE
 from . import answers
 from .models import Models
@@ -32,7 +32,7 @@ CSS = """
 def gradio() -> Any:
     """The package gradio, with its analytics switched off."""
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
-    return optional("gradio", "the demo", "demo")
+    return import_optional("gradio", "the demo", "demo")
 
 
 def build(models: Models) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import ZooError
-from ...optional import optional
+from ...optional import import_optional
 from ..serve.listening import address_of, listen
 from .guard import MAX_UPLOAD, Guard, refuse_crowd
 from .models import Models
@@ -16,7 +16,7 @@ MAX_CONNECTIONS = 100
 
 def application(models: Models, host: str) -> Guard:
     """The page as an ASGI application.  host: the name or address that it is served at."""
-    gr, fastapi = gradio(), optional("fastapi", "the demo", "demo")
+    gr, fastapi = gradio(), import_optional("fastapi", "the demo", "demo")
     fonts = {
         "font": [gr.themes.Font("system-ui")],
         "font_mono": [gr.themes.Font("ui-monospace")],
@@ -43,7 +43,7 @@ def application(models: Models, host: str) -> Guard:
 def serve(models: Models, host: str, port: int, ready: Any = None) -> None:
     """Serve until Ctrl-C.  port: 0 takes a free one.  ready: called with the address and its token, and the server."""
     gradio()  # a missing package is reported before anything else
-    uvicorn: Any = optional("uvicorn", "the demo", "demo")
+    uvicorn: Any = import_optional("uvicorn", "the demo", "demo")
     from ..serve.connections import Connections
 
     with listen(host, port) as at:

@@ -18,7 +18,7 @@ from ...guards.confined import Confined, FailedError, Job, StoppedError
 from ...guards.images import MAX_SIDE
 from ...images import MAX_PIXELS
 from ...images.lines import LEVELS, is_blank
-from ...optional import optional
+from ...optional import import_optional
 from ...warning import warn
 from .rules import Rules, page_rules
 from .text_layer import add_word_doubts
@@ -61,7 +61,7 @@ class PdfFile:
     def __init__(
         self, data: bytes, name: str, *, dpi: float, password: str | None = None, max_pixels: int = MAX_PIXELS
     ):
-        optional("pypdfium2", "PDF", "pdf")
+        import_optional("pypdfium2", "PDF", "pdf")
         self.name, self.dpi, self.max_pixels, self._stopped = name, dpi, max_pixels, 0
         self._data, self._password = data, password
         self._process = Confined(JOB, "open", password, data=data)

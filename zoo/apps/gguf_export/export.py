@@ -14,7 +14,7 @@ import numpy as np
 
 from ...errors import UnsupportedError, ZooError, nearest
 from ...files.atomic_write import atomic_write
-from ...optional import optional
+from ...optional import import_optional
 from ...quant import QUANT_TYPES, QuantRows, QuantTensor
 from ...weights.gguf.names import NAMES, Names
 from ...weights.gguf.source import rows_of_neighbours
@@ -85,7 +85,7 @@ def export(task: TextTask, path: str | os.PathLike[str], kind: str = "q8_0") -> 
 
 def package() -> Any:
     """The gguf package."""
-    return optional("gguf", "writing GGUF", "gguf")
+    return import_optional("gguf", "writing GGUF", "gguf")
 
 
 def _add_config(writer: Any, task: TextTask) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...optional import optional
+from ...optional import import_optional
 from .errors import ApiError
 
 MAX_GRAMMAR = 100_000  # characters of a schema or an expression
@@ -145,6 +145,6 @@ def _tokenizer(task: Any) -> Any:
 
 def _library() -> Any:
     try:
-        return optional("llguidance", "an answer that follows a schema", "guided")
+        return import_optional("llguidance", "an answer that follows a schema", "guided")
     except InputError as e:
         raise ApiError(501, f"this server has no grammars: {e}", code="not_installed") from None

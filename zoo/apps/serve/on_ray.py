@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...errors import InputError, ZooError
-from ...optional import optional
+from ...optional import import_optional
 from ..batch.on_ray import start_ray
 from .listening import address_of, listen
 from .models import Models
@@ -26,7 +26,7 @@ def serve_on_ray(
     **options: Any,
 ) -> None:
     """Serve until Ctrl-C or SIGTERM, after which what runs is finished; arguments as of `deploy`."""
-    ray = optional("ray", "the engine ray", "ray")
+    ray = import_optional("ray", "the engine ray", "ray")
     ended = threading.Event()
     own = not ray.is_initialized()
     if own:
@@ -41,7 +41,7 @@ def serve_on_ray(
             for one, handler in before.items():
                 signal.signal(one, handler)
     finally:
-        optional("ray.serve", "the engine ray", "ray").shutdown()
+        import_optional("ray.serve", "the engine ray", "ray").shutdown()
         if own:
             ray.shutdown()
 
@@ -65,7 +65,7 @@ def deploy(
     Each replica loads its models before it gets requests.  A request on its way to a replica that dies goes to another
     one; those that it computes end with status 500.  ZooError: Ray refuses, or no model can be loaded.
     """
-    serve = optional("ray.serve", "the engine ray", "ray")
+    serve = import_optional("ray.serve", "the engine ray", "ray")
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     with listen(host, port) as at:  # Ray's error for a port in use would come late, and be long
         address, port = address_of(host, at), at.getsockname()[1]

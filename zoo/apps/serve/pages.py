@@ -19,7 +19,7 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 
 from ...errors import InputError
-from ...optional import optional
+from ...optional import import_optional
 from ..documents import Document, Page, open_document
 from ..documents.limits import MAX_PIXELS, chosen_pages
 from ..tables.pages import page_tables
@@ -89,7 +89,7 @@ def parse_file_request(data: bytes, fields: Mapping[str, str], kind: type[F]) ->
 async def read_file_request(request: Request, kind: type[F]) -> F:
     """The request of a form: one file, and the other fields."""
     try:
-        broken = optional("python_multipart", "a file in a form", "serve").exceptions.FormParserError
+        broken = import_optional("python_multipart", "a file in a form", "serve").exceptions.FormParserError
     except InputError as e:
         raise ApiError(501, str(e), code="not_installed") from None
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...optional import optional
+from ...optional import import_optional
 from .as_text import is_flat
 from .flat import flat_header, unique_names
 from .grid import Grid
@@ -23,7 +23,7 @@ def to_pandas(table: Grid, *, header: str = "rows", types: bool = False) -> pand
     `to_csv`.  Names may occur twice.  types: columns in which every text is a number (a date), or empty, are numbers
     (dates), see `zoo.apps.tables.values`.
     """
-    pd = optional("pandas", "to_pandas")
+    pd = import_optional("pandas", "to_pandas")
     above = table.rows()[: table.header_rows]
     if is_flat(header) and above:
         above = [flat_header(table)]
@@ -46,7 +46,7 @@ def to_polars(table: Grid, *, types: bool = False) -> polars.DataFrame:
     A name that occurs again gets its number after it, "a", "a (2)", and one that is empty is "column 3".  types: as for
     `to_pandas`.
     """
-    pl = optional("polars", "to_polars")
+    pl = import_optional("polars", "to_polars")
     names = unique_names(flat_header(table))
     kinds = [column if typed else pl.Series(column, dtype=pl.String) for column, typed in _columns(table, types)]
     return pl.DataFrame(dict(zip(names, kinds, strict=True)))

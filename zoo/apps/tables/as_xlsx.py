@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, TableError
-from ...optional import optional
+from ...optional import import_optional
 from .export import write
 from .grid import Cell, Grid
 from .values import Number, Value, number_format, table_values
@@ -51,7 +51,7 @@ def save_xlsx(
 
     TableError, before anything is written, if a workbook cannot hold the tables, or cannot be written.
     """
-    openpyxl = optional("openpyxl", "XLSX", "tables")
+    openpyxl = import_optional("openpyxl", "XLSX", "tables")
     if Path(path).suffix.lower() != ".xlsx":
         raise TableError(f"cannot write to {Path(path)}: a workbook's name ends in .xlsx")
     if not tables:

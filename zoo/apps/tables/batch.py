@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...checkpoint.names import as_name
-from ...devices import resolved
+from ...devices import resolve_device
 from ...errors import ZooError
 from ...hub import find
 from ...images.open import MAX_BYTES
@@ -208,6 +208,6 @@ def tables_on_ray(
         engine="ray",
         jobs=jobs,
         threads=threads,
-        gpu=(resolved(config.device) or "").startswith(("cuda", "onnx:cuda")),
+        gpu=(resolve_device(config.device) or "").startswith(("cuda", "onnx:cuda")),
         resume=resume,
     )

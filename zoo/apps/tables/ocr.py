@@ -19,7 +19,7 @@ import numpy as np
 
 from ...errors import InputError, UnsupportedError, nearest
 from ...ops.on_numpy import threads
-from ...optional import optional
+from ...optional import import_optional
 from ..documents import Word
 
 # A call (page (H, W, 3) uint8) -> its words.
@@ -58,7 +58,7 @@ class RapidOcr:
     """https://github.com/RapidAI/RapidOCR: PaddleOCR's models, which come with its wheel, on ONNX Runtime."""
 
     def __init__(self) -> None:
-        rapidocr = optional("rapidocr", "this OCR engine", "ocr")
+        rapidocr = import_optional("rapidocr", "this OCR engine", "ocr")
         logging.getLogger("RapidOCR").setLevel(logging.WARNING)  # it reports every file that it opens
         options = {"EngineConfig.onnxruntime.intra_op_num_threads": threads.count(), "Global.log_level": "warning"}
         self._engine: Any = rapidocr.RapidOCR(params=options)

@@ -15,7 +15,7 @@ from ...errors import TableError
 from ...files.atomic_write import one_writer
 from ...files.json_file import parse_json
 from ...files.utf8 import ERRORS, without_surrogates
-from ...optional import optional
+from ...optional import import_optional
 from .as_xlsx import MAX_NAME, save_xlsx
 from .export import check_place, write, write_errors, write_text
 from .pages import PageTables
@@ -212,7 +212,7 @@ class ParquetWriter:
     by_page = False
 
     def __init__(self, path: Path):
-        optional("pyarrow", "Parquet")
+        import_optional("pyarrow", "Parquet")
         check_place(path)
         self.path = path
         self.rows: list[dict[str, Any]] = []

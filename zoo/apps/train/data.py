@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, NotFoundError, UnsupportedError, nearest
-from ...optional import optional
+from ...optional import import_optional
 
 HUB = "hub:"
 IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".gif")
@@ -109,7 +109,7 @@ def _of_folder(path: Path) -> list[Row]:
 
 
 def _of_hub(name: str) -> list[Row]:
-    datasets = optional("datasets", f"{HUB}{name}", "train")
+    datasets = import_optional("datasets", f"{HUB}{name}", "train")
     repository, _, split = name.partition(":")
     try:
         found: Any = datasets.load_dataset(repository, split=split or "train")

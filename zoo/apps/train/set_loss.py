@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...errors import InputError
-from ...optional import optional
+from ...optional import import_optional
 
 
 def wide(x: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def match(logits: Tensor, boxes: Tensor, classes: Tensor, true: Tensor, cfg: Any
     """The assignment of least cost for one image: logits (Q, C + 1), boxes (Q, 4), classes (n,), true (n, 4) -> queries
     (n,) in ascending order, and the object of each (n,).
     """
-    linear_sum_assignment = optional("scipy.optimize", "the loss of detection", "train").linear_sum_assignment
+    linear_sum_assignment = import_optional("scipy.optimize", "the loss of detection", "train").linear_sum_assignment
     boxes = wide(boxes)
     cost = cfg.bbox_cost * torch.cdist(boxes, true, p=1) - cfg.class_cost * wide(logits).softmax(-1)[:, classes]
     cost = cost - cfg.giou_cost * giou(corners(boxes)[:, None], corners(true)[None])

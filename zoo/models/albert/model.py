@@ -28,7 +28,7 @@ NAME_MAP = replace(
         *(r"^(albert\.)?pooler\.", r"^predictions\.", r"^sop_classifier\."),
     ),
 )
-TIED = {
+TIED_WEIGHTS = {
     "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
     "predictions.decoder.bias": "predictions.bias",
 }
@@ -44,7 +44,7 @@ class Layer(Module):
     def __init__(self, w: Weights, cfg: AlbertConfig):
         D, F, a = cfg.hidden_size, cfg.intermediate_size, w / "attention"
         self.heads = cfg.num_attention_heads
-        self.qkv = Linear.fused(a, ["query", "key", "value"], D, [D, D, D])
+        self.qkv = Linear.fuse(a, ["query", "key", "value"], D, [D, D, D])
         self.dropout = Dropout(cfg.attention_probs_dropout_prob)
         self.out = Linear(a / "dense", D, D, dropout=cfg.hidden_dropout_prob)
         self.norm = LayerNorm(a / "LayerNorm", D, cfg.layer_norm_eps)
@@ -114,7 +114,7 @@ class Predictions(MaskedLMHead):
 
 
 class AlbertForMaskedLM(MaskedLM, AlbertHead):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: AlbertConfig):
         super().__init__(w, cfg)
@@ -122,7 +122,7 @@ class AlbertForMaskedLM(MaskedLM, AlbertHead):
 
 
 class AlbertForPreTraining(AlbertHead):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: AlbertConfig):
         super().__init__(w, cfg, pooler=True)

@@ -19,7 +19,7 @@ from ...nn import Linear
 from ...typing import Array
 from ...weights import Weights
 from .config import BartConfig, MarianConfig
-from .model import NAME_MAP, TIED_BELOW, TIED_SIDES, Encoder, Stack
+from .model import NAME_MAP, TIED_BELOW, TIED_SIDES, DecoderStack, Encoder
 
 
 class BartModel(ReadTwice):
@@ -32,7 +32,7 @@ class BartModel(ReadTwice):
 
     def __init__(self, w: Weights, cfg: BartConfig):
         self.config = cfg
-        self.encoder, self.decoder = Encoder(w, cfg), Stack(w, cfg)
+        self.encoder, self.decoder = Encoder(w, cfg), DecoderStack(w, cfg)
 
     def forward(self, t: TextInputs) -> Seq2SeqModelOutput:
         return Seq2SeqModelOutput(*self.encode(t))
@@ -48,7 +48,7 @@ class MarianModel(Seq2SeqModel):
 
     def __init__(self, w: Weights, cfg: MarianConfig):
         self.config = cfg
-        self.encoder, self.decoder = Encoder(w, cfg), BareDecoder(Stack(w, cfg), cfg)
+        self.encoder, self.decoder = Encoder(w, cfg), BareDecoder(DecoderStack(w, cfg), cfg)
 
 
 class BartHead(ReadTwice):
@@ -60,7 +60,7 @@ class BartHead(ReadTwice):
 
     def __init__(self, w: Weights, cfg: BartConfig):
         self.config = cfg
-        self.encoder, self.decoder = Encoder(w / "model", cfg), Stack(w / "model", cfg)
+        self.encoder, self.decoder = Encoder(w / "model", cfg), DecoderStack(w / "model", cfg)
 
 
 class BartForSequenceClassification(BartHead):

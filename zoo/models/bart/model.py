@@ -36,7 +36,7 @@ NAME_MAP = NameMap(
 # The words of a model without a head, and with one.
 TIED_SIDES = {f"{side}.embed_tokens.weight": "shared.weight" for side in ("decoder", "encoder")}
 TIED_BELOW = {f"model.{name}": f"model.{owner}" for name, owner in TIED_SIDES.items()}
-TIED = {"lm_head.weight": "model.shared.weight", **TIED_BELOW}
+TIED_WEIGHTS = {"lm_head.weight": "model.shared.weight", **TIED_BELOW}
 TIED_ALONE = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
 
 
@@ -120,7 +120,7 @@ class Encoder(TextModel):
         return x
 
 
-class Stack(Module):
+class DecoderStack(Module):
     """The decoder's layers."""
 
     def __init__(self, w: Weights, cfg: BartConfig):
@@ -157,7 +157,7 @@ class Decoder(Seq2SeqDecoder):
 
     def __init__(self, w: Weights, cfg: BartConfig):
         self.config = cfg
-        self.base_model = Stack(w / "model", cfg)
+        self.base_model = DecoderStack(w / "model", cfg)
         self.head = LanguageHead(w, cfg)
 
 
@@ -169,7 +169,7 @@ class BartForCausalLM(Decoder):
 
     def __init__(self, w: Weights, cfg: BartConfig):
         self.config = cfg
-        self.base_model = Stack(w / "model", cfg)
+        self.base_model = DecoderStack(w / "model", cfg)
         self.head = Linear(w / "lm_head", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
 
 
@@ -182,7 +182,7 @@ class BartForConditionalGeneration(TextToText):
 
     config_class = BartConfig
     name_map = NAME_MAP
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: BartConfig):
         self.config = cfg

@@ -78,9 +78,9 @@ class RelativeBias(Module):
     def __call__(self, grid: tuple[int, int], index: Array) -> Array:
         """index (T, T), from `relative_index` -> (1, H, T, T)."""
         span = 2 * grid[0] - 1, 2 * grid[1] - 1
-        return self._gathered(grid, lambda: ops.gather_bias(self._resized(span), index))
+        return self._gathered(grid, lambda: ops.gather_bias(self._resize(span), index))
 
-    def _resized(self, span: tuple[int, int]) -> Array:
+    def _resize(self, span: tuple[int, int]) -> Array:
         # transformers reads the table as width x height, which matters where a checkpoint is not square.
         rows, columns = self.span[1], self.span[0]
         distances = ops.interpolate(self.table[:-3].reshape(1, rows, columns, -1), span)
@@ -124,12 +124,12 @@ class Layer(Module):
 
     def __init__(self, w: Weights, cfg: BeitConfig, drop_path: float):
         D, F = cfg.hidden_size, cfg.intermediate_size
-        self.norm_before = LayerNorm(w / "layernorm_before", D, cfg.layer_norm_eps)
+        self.attention_norm = LayerNorm(w / "layernorm_before", D, cfg.layer_norm_eps)
         self.attention = Attention(w / "attention", cfg)
         self.bias = None
         if cfg.use_relative_position_bias:
             self.bias = RelativeBias(w / "attention.attention.relative_position_bias", cfg)
-        self.norm_after = LayerNorm(w / "layernorm_after", D, cfg.layer_norm_eps)
+        self.mlp_norm = LayerNorm(w / "layernorm_after", D, cfg.layer_norm_eps)
         self.up = Linear(w / "intermediate.dense", D, F, act=cfg.hidden_act)
         self.down = Linear(w / "output.dense", F, D, dropout=cfg.hidden_dropout_prob)
         scaled = cfg.layer_scale_init_value > 0
@@ -142,9 +142,9 @@ class Layer(Module):
         bias = c.shared_bias
         if self.bias is not None and c.bias_index is not None:
             bias = self.bias(c.grid, c.bias_index) if bias is None else self.bias(c.grid, c.bias_index) + bias
-        y = self.drop_path(self.attention(self.norm_before(x), bias))
+        y = self.drop_path(self.attention(self.attention_norm(x), bias))
         x = x + y if self.lambda_1 is None else ops.add_scaled(x, y, self.lambda_1)
-        y = self.drop_path(self.down(self.up(self.norm_after(x))))
+        y = self.drop_path(self.down(self.up(self.mlp_norm(x))))
         return x + y if self.lambda_2 is None else ops.add_scaled(x, y, self.lambda_2)
 
 

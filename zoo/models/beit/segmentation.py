@@ -13,7 +13,7 @@ from ...inputs import ImageInputs
 from ...nn import BatchNorm, Conv2d, ConvTranspose2d, Module
 from ...typing import Array
 from ...weights import Weights
-from ..vit.backbone import BackboneOutput, chosen
+from ..vit.backbone import BackboneOutput, select_states
 from .config import BeitConfig
 from .model import BASE_NAME_MAP, BeitModel, BeitPretrained
 
@@ -110,7 +110,7 @@ class BeitForSemanticSegmentation(BeitPretrained):
         """-> four maps (B, y, x, D) for the heads, each half as large as the one before."""
         # The checkpoints were trained so: here index i is the input of layer i, and the last layer is unused.
         count = self.config.num_hidden_layers + 1
-        states = chosen(self.base_model.hidden_states(p), [(i - 1) % count for i in self.config.outputs])
+        states = select_states(self.base_model.hidden_states(p), [(i - 1) % count for i in self.config.outputs])
         return self.pyramid(images(states, p.grid))
 
     def forward(self, p: ImageInputs) -> Array:
@@ -134,7 +134,7 @@ class BeitBackbone(BeitPretrained):
 
     def forward(self, p: ImageInputs) -> BackboneOutput:
         """-> the hidden states that the config names."""
-        maps = chosen(self.base_model.hidden_states(p), self.config.outputs)
+        maps = select_states(self.base_model.hidden_states(p), self.config.outputs)
         if self.config.reshape_hidden_states:
             maps = images(maps, p.grid)
         return BackboneOutput(tuple(maps if self.pyramid is None else self.pyramid(maps)))

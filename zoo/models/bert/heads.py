@@ -13,7 +13,7 @@ from ...nn import Dropout, Linear
 from ...typing import Array
 from ...weights import Weights
 from .config import BertConfig
-from .model import TIED, BertHead, Predictions
+from .model import TIED_WEIGHTS, BertHead, Predictions
 
 
 class BertForPreTrainingOutput(NamedTuple):
@@ -22,7 +22,7 @@ class BertForPreTrainingOutput(NamedTuple):
 
 
 class BertForPreTraining(BertHead):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: BertConfig):
         super().__init__(w, cfg, pooler=True)

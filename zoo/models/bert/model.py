@@ -29,7 +29,7 @@ NAME_MAP = NameMap(
     ignored=(r"(^|\.)embeddings\.position_ids$", r"^(bert\.)?pooler\.", r"^cls\."),
 )
 # The output projection shares the word embeddings, unless the config unties it or the file has another.
-TIED = {
+TIED_WEIGHTS = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
@@ -90,7 +90,7 @@ class Attention(Module):
     def __init__(self, w: Weights, cfg: BertConfig):
         D = cfg.hidden_size
         self.heads = cfg.num_attention_heads
-        self.qkv = Linear.fused(w / "self", ["query", "key", "value"], D, [D, D, D])
+        self.qkv = Linear.fuse(w / "self", ["query", "key", "value"], D, [D, D, D])
         self.dropout = Dropout(cfg.attention_probs_dropout_prob)
         self.out = Linear(w / "output.dense", D, D, dropout=cfg.hidden_dropout_prob)
         self.norm = LayerNorm(w / "output.LayerNorm", D, cfg.layer_norm_eps)
@@ -212,7 +212,7 @@ class Predictions(MaskedLMHead):
 
 
 class BertForMaskedLM(MaskedLM, BertHead):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: BertConfig):
         super().__init__(w, cfg)

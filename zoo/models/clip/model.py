@@ -23,16 +23,16 @@ LEGACY_END = 2  # the eos_token_id of configs before 2023, whatever the token is
 BUFFER = r"(^|\.)embeddings\.position_ids$"  # counts up from 0
 NAME_MAP = NameMap(prefix="clip", base=(), ignored=(BUFFER,))
 # Each encoder alone reads checkpoints of both, too.
-_BOTH = (r"^logit_(scale|bias)$", r"^(text|visual)_projection\.")
+_DUAL_ONLY = (r"^logit_(scale|bias)$", r"^(text|visual)_projection\.")
 TEXT = NameMap(
     prefix="text_model",
     base=("embeddings", "encoder", "final_layer_norm"),
-    ignored=(BUFFER, r"^vision_model\.", *_BOTH),
+    ignored=(BUFFER, r"^vision_model\.", *_DUAL_ONLY),
 )
 VISION = NameMap(
     prefix="vision_model",
     base=("embeddings", "pre_layrnorm", "encoder", "post_layernorm"),
-    ignored=(BUFFER, r"^text_model\.", *_BOTH),
+    ignored=(BUFFER, r"^text_model\.", *_DUAL_ONLY),
 )
 
 
@@ -55,17 +55,17 @@ class Layer(Module):
     def __init__(self, w: Weights, cfg: CLIPTextConfig | CLIPVisionConfig):
         D, F, eps = cfg.hidden_size, cfg.intermediate_size, cfg.layer_norm_eps
         self.heads = cfg.num_attention_heads
-        self.norm_before, self.norm_after = LayerNorm(w / "layer_norm1", D, eps), LayerNorm(w / "layer_norm2", D, eps)
-        self.qkv = Linear.fused(w / "self_attn", ["q_proj", "k_proj", "v_proj"], D, [D, D, D])
+        self.attention_norm, self.mlp_norm = LayerNorm(w / "layer_norm1", D, eps), LayerNorm(w / "layer_norm2", D, eps)
+        self.qkv = Linear.fuse(w / "self_attn", ["q_proj", "k_proj", "v_proj"], D, [D, D, D])
         self.dropout = Dropout(cfg.attention_dropout)
         self.out = Linear(w / "self_attn.out_proj", D, D)
         self.up, self.down = Linear(w / "mlp.fc1", D, F, act=cfg.hidden_act), Linear(w / "mlp.fc2", F, D)
 
     def __call__(self, x: Array, c: Context) -> Array:
         """x (B, T, D) -> (B, T, D)."""
-        q, k, v = ops.split_heads(self.qkv(self.norm_before(x)), self.heads)
+        q, k, v = ops.split_heads(self.qkv(self.attention_norm(x)), self.heads)
         a = ops.attention(q, k, v, mask=c.mask, start=c.start, dropout=self.dropout.rate)
-        y, x = self.norm_after.add(self.out(a.reshape(x.shape)), x)
+        y, x = self.mlp_norm.add(self.out(a.reshape(x.shape)), x)
         return self.down(self.up(y), residual=x)
 
 
@@ -105,7 +105,7 @@ class CLIPTextModel(CLIPText):
             x = layer(x, t.context)
         return self.norm(x)
 
-    def ends(self, ids: Array) -> Array:
+    def eos_positions(self, ids: Array) -> Array:
         """ids (B, T) -> (B,): the first place of the token that ends a text, by a legacy config of the highest id."""
         if self.config.eos_token_id == LEGACY_END:
             is_end = ops.cumsum(ids[:, :, None] >= ids[:, None], 2)[:, :, -1] == ids.shape[1]
@@ -117,7 +117,7 @@ class CLIPTextModel(CLIPText):
     def forward(self, t: TextInputs) -> CLIPEncoderOutput:
         x = self.encode(t)
         B, T, D = x.shape
-        at = ops.arange(B, x) * T + self.ends(t.ids)
+        at = ops.arange(B, x) * T + self.eos_positions(t.ids)
         return CLIPEncoderOutput(x, ops.embedding(at, x.reshape(B * T, D), "positions"))
 
 
@@ -177,13 +177,13 @@ class CLIPVisionModel(CLIPVision):
     def __init__(self, w: Weights, cfg: CLIPVisionConfig):
         self.config, D = cfg, cfg.hidden_size
         self.embeddings = ImageEmbeddings(w / "embeddings", cfg)
-        self.norm_before = LayerNorm(w / "pre_layrnorm", D, cfg.layer_norm_eps)
+        self.pre_norm = LayerNorm(w / "pre_layrnorm", D, cfg.layer_norm_eps)
         self.layers = [Layer(w / "encoder.layers" / i, cfg) for i in range(cfg.num_hidden_layers)]
         self.norm = LayerNorm(w / "post_layernorm", D, cfg.layer_norm_eps)
 
     def encode(self, p: ImageInputs) -> Array:
         """-> (C, N, D) of every token."""
-        x = self.norm_before(self.embeddings(p))
+        x = self.pre_norm(self.embeddings(p))
         for layer in self.layers:
             x = layer(x, Context())
         return x
@@ -208,7 +208,7 @@ class CLIPForImageClassification(CLIPVision):
     """A linear layer on the mean of the patches."""
 
     config_class = CLIPConfig
-    name_map = replace(NAME_MAP, ignored=(BUFFER, r"^text_model\.", r"^vision_model\.post_layernorm\.", *_BOTH))
+    name_map = replace(NAME_MAP, ignored=(BUFFER, r"^text_model\.", r"^vision_model\.post_layernorm\.", *_DUAL_ONLY))
 
     def __init__(self, w: Weights, cfg: CLIPConfig):
         self.config = cfg

@@ -32,7 +32,7 @@ class Cohere2Config(WindowedLayersConfig):
         self.require(mlp_bias=False, use_qk_norm=False, use_parallel_block=True, use_gated_activation=True)
         self.require(position_embedding_type="rope_gptj", rotary_pct=1.0)
 
-    def slides_unlisted(self, layer: int) -> bool:
+    def slides_by_default(self, layer: int) -> bool:
         return (layer + 1) % self.sliding_window_pattern != 0
 
     def rotates(self, layer: int) -> bool:

@@ -16,11 +16,11 @@ from ...inputs import ImageInputs, ImageModel
 from ...nn import Conv2d, DepthwiseConv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..vit.backbone import BackboneOutput, chosen
+from ..vit.backbone import BackboneOutput, select_states
 from .config import ConvNextConfig
 
 NAME_MAP = NameMap(prefix="convnext", base=("embeddings", "encoder", "layernorm"), ignored=(r"^classifier\.",))
-EPS = 1e-6  # of all norms but the last
+EPS = 1e-6  # every norm's but the last one's
 
 
 class ConvNextModelOutput(NamedTuple):
@@ -129,5 +129,5 @@ class ConvNextBackbone(ConvNextPretrained):
 
     def forward(self, p: ImageInputs) -> BackboneOutput:
         """-> the hidden states that the config names."""
-        found = chosen(self.base_model.hidden_states(p), self.config.outputs)
+        found = select_states(self.base_model.hidden_states(p), self.config.outputs)
         return BackboneOutput(tuple(norm(x) for norm, x in zip(self.norms, found, strict=True)))

@@ -29,7 +29,7 @@ NAME_MAP = NameMap(
         *(r"^cls\.", r"^lm_predictions\.", r"^mask_predictions\.", r"^pooler\."),
     ),
 )
-TIED = {
+TIED_WEIGHTS = {
     "cls.predictions.decoder.weight": "deberta.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
@@ -45,7 +45,7 @@ class DistanceContext(NamedTuple):
     rows: tuple[Array, Array]  # two of (2 T,), of queries and of keys: the row of `vectors` for each distance
 
 
-def shown(x: Array, mask: Array | None) -> Array:
+def zero_padding(x: Array, mask: Array | None) -> Array:
     """x (B, T, D) with zeros for padding."""
     return x if mask is None else ops.where(mask[:, :, None], x, ops.zeros((1, 1, 1), x))
 
@@ -69,7 +69,7 @@ class Embeddings(Module):
         if self.position is not None:
             at = ops.arange(t.shape[1], self.word) if t.position_ids is None else t.position_ids
             x = x + ops.embedding(at, self.position, "position_ids")
-        return self.dropout(shown(self.norm(x), t.context.mask))
+        return self.dropout(zero_padding(self.norm(x), t.context.mask))
 
 
 class Attention(Module):
@@ -78,7 +78,7 @@ class Attention(Module):
     def __init__(self, w: Weights, cfg: DebertaV2Config):
         D = cfg.hidden_size
         self.heads, self.scale = cfg.num_attention_heads, cfg.scale
-        self.qkv = Linear.fused(w / "self", ["query_proj", "key_proj", "value_proj"], D, [D, D, D])
+        self.qkv = Linear.fuse(w / "self", ["query_proj", "key_proj", "value_proj"], D, [D, D, D])
         self.dropout, self.position_dropout = (
             Dropout(cfg.attention_probs_dropout_prob),
             Dropout(cfg.hidden_dropout_prob),
@@ -134,8 +134,8 @@ class Convolution(Module):
         """x, residual (B, T, D), mask (B, T) -> (B, T, D)."""
         weight = self.weight[:, :, None]
         y = ops.conv2d(x[:, None], weight, self.bias, padding=(0, weight.shape[3] // 2))[:, 0]
-        y = ops.activate(self.dropout(shown(y, mask)), self.act)
-        return shown(self.norm(y, residual=residual), mask)
+        y = ops.activate(self.dropout(zero_padding(y, mask)), self.act)
+        return zero_padding(self.norm(y, residual=residual), mask)
 
 
 class DebertaV2Model(BertModel):
@@ -196,7 +196,7 @@ class Predictions(Module):
 
 
 class DebertaV2ForMaskedLM(MaskedLM, DebertaV2Head):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: DebertaV2Config):
         super().__init__(w, cfg)

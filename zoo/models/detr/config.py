@@ -108,7 +108,7 @@ class DetrConfig(Config):
             return self._timm_resnet(raw)
         found = read_backbone(raw, ResNetConfig)
         with errors_of("backbone_config"):
-            return whole(found)
+            return full_backbone(found)
 
     def _timm_resnet(self, raw: dict[str, Any]) -> ResNetConfig:
         found = raw.get("backbone") or "resnet50"
@@ -126,7 +126,7 @@ class DetrConfig(Config):
             "layer_type": kind,
             "out_indices": raw.get("out_indices"),
         }
-        return whole(ResNetConfig.from_dict(known))
+        return full_backbone(ResNetConfig.from_dict(known))
 
     def _timm_options(self) -> dict[str, Any]:
         given, known = self.backbone_kwargs or {}, ("num_channels", "out_indices", "output_stride")
@@ -138,7 +138,7 @@ class DetrConfig(Config):
         return given
 
 
-def whole(cfg: ResNetConfig) -> ResNetConfig:
+def full_backbone(cfg: ResNetConfig) -> ResNetConfig:
     """A backbone's config; UnsupportedError if it leaves out the last stage, which is the one that DETR reads."""
     stages = len(cfg.depths)
     chosen = cfg.out_features or cfg.out_indices

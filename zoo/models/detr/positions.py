@@ -14,7 +14,7 @@ from ...typing import Array
 from ...weights import Weights
 from .config import DetrConfig
 
-LONGEST = 50  # features along a side for which there are learned positions
+MAX_SIDE = 50  # features along a side for which there are learned positions
 
 
 class Positions(Module):
@@ -27,10 +27,12 @@ class Positions(Module):
     def __call__(self, grid: tuple[int, int], mask: Array | None, like: Array) -> Array:
         """mask (B, h, w), false where there is padding -> (1 or B, N, D)."""
         if mask is not None:
-            return self._flat(mask, like)
-        return self._whole(grid, lambda: self._flat((ops.arange(grid[0] * grid[1], like) >= 0).reshape(1, *grid), like))
+            return self._flat_table(mask, like)
+        return self._whole(
+            grid, lambda: self._flat_table((ops.arange(grid[0] * grid[1], like) >= 0).reshape(1, *grid), like)
+        )
 
-    def _flat(self, mask: Array, like: Array) -> Array:
+    def _flat_table(self, mask: Array, like: Array) -> Array:
         table = self.table(mask, like)
         return table.reshape(table.shape[0], -1, 2 * self.size)
 
@@ -54,13 +56,13 @@ class LearnedPositions(Positions):
 
     def __init__(self, w: Weights, cfg: DetrConfig):
         super().__init__(w, cfg)
-        self.rows = w.get("row_embeddings.weight", (LONGEST, self.size))
-        self.columns = w.get("column_embeddings.weight", (LONGEST, self.size))
+        self.rows = w.get("row_embeddings.weight", (MAX_SIDE, self.size))
+        self.columns = w.get("column_embeddings.weight", (MAX_SIDE, self.size))
 
     def table(self, mask: Array, like: Array) -> Array:
         _, h, w = mask.shape
-        if max(h, w) > LONGEST:
-            raise InputError(f"an image of {h} x {w} features is too large: positions end at {LONGEST} x {LONGEST}")
+        if max(h, w) > MAX_SIDE:
+            raise InputError(f"an image of {h} x {w} features is too large: positions end at {MAX_SIDE} x {MAX_SIDE}")
         columns, rows = self.columns[None, None, :w], self.rows[None, :h, None]
         return ops.cat([ops.cat([columns] * h, 1), ops.cat([rows] * w, 2)], 3)
 

@@ -15,7 +15,7 @@ from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..vit import model as vit
-from ..vit.backbone import BackboneOutput, chosen
+from ..vit.backbone import BackboneOutput, select_states
 from .config import Dinov2Config
 
 NAME_MAP = NameMap(
@@ -35,7 +35,7 @@ class Embeddings(vit.Embeddings):
 class Layer(Module):
     def __init__(self, w: Weights, cfg: Dinov2Config):
         D, eps, F = cfg.hidden_size, cfg.layer_norm_eps, cfg.mlp_width
-        self.norm_before, self.norm_after = LayerNorm(w / "norm1", D, eps), LayerNorm(w / "norm2", D, eps)
+        self.attention_norm, self.mlp_norm = LayerNorm(w / "norm1", D, eps), LayerNorm(w / "norm2", D, eps)
         like_vit: Any = cfg  # which has the fields that attention reads
         self.attention = vit.Attention(w / "attention", like_vit)
         self.is_gated = cfg.use_swiglu_ffn
@@ -48,8 +48,8 @@ class Layer(Module):
 
     def __call__(self, x: Array) -> Array:
         """x (B, T, D) -> (B, T, D)."""
-        x = ops.add_scaled(x, self.drop_path(self.attention(self.norm_before(x))), self.scale_1)
-        y = self.up(self.norm_after(x))
+        x = ops.add_scaled(x, self.drop_path(self.attention(self.attention_norm(x))), self.scale_1)
+        y = self.up(self.mlp_norm(x))
         y = self.down(ops.glu(y, "silu") if self.is_gated else y)
         return ops.add_scaled(x, self.drop_path(y), self.scale_2)
 
@@ -124,7 +124,7 @@ class Dinov2Backbone(Dinov2Pretrained):
 
     def forward(self, p: ImageInputs) -> BackboneOutput:
         """-> the hidden states that the config names."""
-        cfg, found = self.config, chosen(self.base_model.hidden_states(p), self.config.outputs)
+        cfg, found = self.config, select_states(self.base_model.hidden_states(p), self.config.outputs)
         if cfg.apply_layernorm:
             found = [self.base_model.norm(x) for x in found]
         if cfg.reshape_hidden_states:

@@ -17,7 +17,7 @@ from ...nn import Conv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..vit import model as vit
-from ..vit.backbone import chosen
+from ..vit.backbone import select_states
 from .config import DINOv3ViTConfig
 
 NAME_MAP = NameMap(
@@ -41,13 +41,13 @@ class Layer(Module):
     def __init__(self, w: Weights, cfg: DINOv3ViTConfig):
         D, F, eps, a = cfg.hidden_size, cfg.intermediate_size, cfg.layer_norm_eps, w / "attention"
         self.heads = cfg.num_attention_heads
-        self.norm_before, self.norm_after = LayerNorm(w / "norm1", D, eps), LayerNorm(w / "norm2", D, eps)
+        self.attention_norm, self.mlp_norm = LayerNorm(w / "norm1", D, eps), LayerNorm(w / "norm2", D, eps)
         self.query, self.key = Linear(a / "q_proj", D, D, cfg.query_bias), Linear(a / "k_proj", D, D, cfg.key_bias)
         self.value, self.out = Linear(a / "v_proj", D, D, cfg.value_bias), Linear(a / "o_proj", D, D, cfg.proj_bias)
         self.dropout = Dropout(cfg.attention_dropout)
         self.is_gated, self.act = cfg.use_gated_mlp, ops.activation(cfg.hidden_act)
         if self.is_gated:
-            self.up = Linear.fused(w / "mlp", ["gate_proj", "up_proj"], D, [F, F], cfg.mlp_bias)
+            self.up = Linear.fuse(w / "mlp", ["gate_proj", "up_proj"], D, [F, F], cfg.mlp_bias)
         else:
             self.up = Linear(w / "mlp.up_proj", D, F, cfg.mlp_bias, act=cfg.hidden_act)
         self.down = Linear(w / "mlp.down_proj", F, D, cfg.mlp_bias)
@@ -68,8 +68,8 @@ class Layer(Module):
 
     def __call__(self, x: Array, cos_sin: tuple[Array, Array]) -> Array:
         """x (B, T, D), cos_sin two of (1, T, K / 2) -> (B, T, D)."""
-        x = ops.add_scaled(x, self.drop_path(self.attention(self.norm_before(x), cos_sin)), self.scale_1)
-        return ops.add_scaled(x, self.drop_path(self.mlp(self.norm_after(x))), self.scale_2)
+        x = ops.add_scaled(x, self.drop_path(self.attention(self.attention_norm(x), cos_sin)), self.scale_1)
+        return ops.add_scaled(x, self.drop_path(self.mlp(self.mlp_norm(x))), self.scale_2)
 
 
 class DINOv3ViTPretrained(ImageModel):
@@ -143,7 +143,7 @@ class DINOv3ViTBackbone(DINOv3ViTPretrained):
     def forward(self, p: ImageInputs) -> DINOv3ViTBackboneOutput:
         """-> the hidden states that the config names."""
         cfg, last, prefix = self.config, self.config.num_hidden_layers, 1 + self.config.num_register_tokens
-        found = chosen(self.base_model.hidden_states(p), cfg.outputs)
+        found = select_states(self.base_model.hidden_states(p), cfg.outputs)
         pairs = zip(cfg.outputs, found, strict=True)
         found = [self.base_model.norm(x) if cfg.apply_layernorm or i == last else x for i, x in pairs]
         maps = [x[:, prefix:] for x in found]

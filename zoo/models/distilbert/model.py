@@ -15,14 +15,14 @@ from ...weights import NameMap, Weights
 from ..bert.model import BertModelOutput
 from .config import DistilBertConfig
 
-EPS = 1e-12  # of every norm; no config says it
+EPS = 1e-12  # every norm's; no config says it
 NAME_MAP = NameMap(
     prefix="distilbert",
     base=("embeddings", "transformer"),
     # A buffer that counts up from 0, and the head of pretraining.
     ignored=(r"(^|\.)embeddings\.position_ids$", r"^vocab_"),
 )
-TIED = {"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"}
+TIED_WEIGHTS = {"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"}
 INPUTS = {
     "input_ids": "vocab_size",
     "position_ids": "max_position_embeddings",
@@ -56,7 +56,7 @@ class Layer(Module):
     def __init__(self, w: Weights, cfg: DistilBertConfig):
         D, F = cfg.dim, cfg.hidden_dim
         self.heads = cfg.n_heads
-        self.qkv = Linear.fused(w / "attention", ["q_lin", "k_lin", "v_lin"], D, [D, D, D])
+        self.qkv = Linear.fuse(w / "attention", ["q_lin", "k_lin", "v_lin"], D, [D, D, D])
         self.dropout = Dropout(cfg.attention_dropout)
         self.out = Linear(w / "attention.out_lin", D, D)
         self.attention_norm = LayerNorm(w / "sa_layer_norm", D, EPS)
@@ -115,7 +115,7 @@ class Predictions(MaskedLMHead):
 
 
 class DistilBertForMaskedLM(MaskedLM, DistilBertHead):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: DistilBertConfig):
         super().__init__(w, cfg)

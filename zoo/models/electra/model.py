@@ -22,7 +22,7 @@ NAME_MAP = replace(
     base=("embeddings", "embeddings_project", "encoder"),
     ignored=(r"(^|\.)embeddings\.position_ids$", r"^generator_", r"^discriminator_"),
 )
-TIED = {"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"}
+TIED_WEIGHTS = {"generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"}
 INPUTS = {**bert.INPUTS, "inputs_embeds": "embedding_size"}
 DECODER_INPUTS = {**INPUTS, "encoder_hidden_states": "hidden_size"}
 
@@ -67,7 +67,7 @@ class Predictions(MaskedLMHead):
 
 
 class ElectraForMaskedLM(MaskedLM, ElectraHead):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: ElectraConfig):
         super().__init__(w, cfg)

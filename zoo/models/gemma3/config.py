@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ConfigError
-from ...rope import FULL, SLIDING, Rope, rope_of
+from ...rope import FULL_ATTENTION, SLIDING_ATTENTION, Rope, rope_of
 from ..llama3.config import WindowedLayersConfig
 
 
@@ -48,7 +48,7 @@ class Gemma3TextConfig(WindowedLayersConfig):
         scale = self.query_pre_attn_scalar
         return super().to_dict() | {"query_pre_attn_scalar": int(scale) if scale == int(scale) else scale}
 
-    def slides_unlisted(self, layer: int) -> bool:
+    def slides_by_default(self, layer: int) -> bool:
         return (layer + 1) % self.sliding_window_pattern != 0
 
     def window(self, layer: int) -> int | None:
@@ -60,12 +60,12 @@ class Gemma3TextConfig(WindowedLayersConfig):
         return self.rope(), self.local_rope()
 
     def rope(self) -> Rope:
-        given = {**self._parameters(FULL), **(self.rope_scaling or {})}
+        given = {**self._parameters(FULL_ATTENTION), **(self.rope_scaling or {})}
         return rope_of({"rope_theta": self.rope_theta, **given}, self.head_size, self.max_position_embeddings)
 
     def local_rope(self) -> Rope:
         """The rotary positions of the layers whose tokens attend to the last ones alone."""
-        given = {"rope_theta": self.rope_local_base_freq, **self._parameters(SLIDING)}
+        given = {"rope_theta": self.rope_local_base_freq, **self._parameters(SLIDING_ATTENTION)}
         return rope_of(given, self.head_size, self.max_position_embeddings)
 
     def _parameters(self, kind: str) -> dict[str, object]:

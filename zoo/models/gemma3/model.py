@@ -21,8 +21,8 @@ from .config import Gemma3TextConfig
 class RopeContext(NamedTuple):
     """The arguments of every layer besides its input."""
 
-    everywhere: llama.RopeContext  # of the layers that see all tokens
-    nearby: llama.RopeContext  # of those that see the last ones
+    everywhere: llama.RopeContext  # for the layers that see all tokens
+    nearby: llama.RopeContext  # for those that see the last ones
 
 
 class Norm(RMSNorm):
@@ -61,7 +61,7 @@ class Layer(Module):
         self.attention = Attention(w / "self_attn", cfg, layer)
         self.post_attention_norm = Norm(w / "post_attention_layernorm", D, eps)
         self.pre_feedforward_norm = Norm(w / "pre_feedforward_layernorm", D, eps)
-        self.gate_up = Linear.fused(w / "mlp", ["gate_proj", "up_proj"], D, [F, F], bias=False)
+        self.gate_up = Linear.fuse(w / "mlp", ["gate_proj", "up_proj"], D, [F, F], bias=False)
         self.down = Linear(w / "mlp.down_proj", F, D, bias=False)
         self.post_feedforward_norm = Norm(w / "post_feedforward_layernorm", D, eps)
 

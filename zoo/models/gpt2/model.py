@@ -26,7 +26,7 @@ NAME_MAP = NameMap(
     # Buffers of causal masks, and the heads of other classes.
     ignored=(r"\.attn\.(masked_)?bias$", r"^lm_head\.", r"^score\.", r"^classifier\.", r"^qa_outputs\."),
 )
-TIED = {"lm_head.weight": "transformer.wte.weight"}
+TIED_WEIGHTS = {"lm_head.weight": "transformer.wte.weight"}
 # Argument -> the config's field that bounds its ids, or is the width of its vectors.
 IDS = {"input_ids": "vocab_size", "position_ids": "n_positions"}
 INPUTS = {**IDS, "inputs_embeds": "n_embd"}
@@ -119,7 +119,7 @@ class GPT2Head(GPT2Pretrained):
 class GPT2LMHeadModel(CausalLM, GPT2Head):
     """The decoder: logits of the next token."""
 
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: GPT2Config):
         super().__init__(w, cfg)
@@ -127,7 +127,7 @@ class GPT2LMHeadModel(CausalLM, GPT2Head):
 
 
 class GPT2ForSequenceClassification(LastTokenClassification, GPT2Head):
-    inputs = IDS  # from which it is seen where rows end
+    inputs = IDS  # the ids show where rows end
 
 
 class GPT2ForTokenClassification(TokenClassification, GPT2Head):

@@ -29,7 +29,7 @@ NAME_MAP = NameMap(
 )
 
 
-TIED = {"embed_out.weight": "gpt_neox.embed_in.weight"}
+TIED_WEIGHTS = {"embed_out.weight": "gpt_neox.embed_in.weight"}
 
 
 class Embeddings(llama.Embeddings):
@@ -100,7 +100,7 @@ class GPTNeoXHead(llama.LlamaHead):
 class GPTNeoXForCausalLM(CausalLM, GPTNeoXHead):
     """The decoder: logits of the next token."""
 
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: GPTNeoXConfig):
         super().__init__(w, cfg)

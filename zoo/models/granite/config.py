@@ -14,7 +14,7 @@ class GraniteConfig(LlamaConfig):
 
     model_type: str = "granite"
     embedding_multiplier: float = 1.0
-    attention_multiplier: float = 1.0  # of the products of queries and keys, in place of 1 / sqrt(head size)
+    attention_multiplier: float = 1.0  # scales the products of queries and keys, in place of 1 / sqrt(head size)
     residual_multiplier: float = 1.0
     logits_scaling: float = 1.0  # the logits are divided by it
 

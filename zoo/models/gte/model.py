@@ -20,7 +20,7 @@ NAME_MAP = NameMap(
     base=("embeddings", "encoder", "pooler"),
     ignored=(r"inv_freq$", r"^(gte\.)?pooler\.", r"^lm_head\.", r"^classifier\."),
 )
-TIED = {"lm_head.decoder.weight": "gte.embeddings.word_embeddings.weight"}
+TIED_WEIGHTS = {"lm_head.decoder.weight": "gte.embeddings.word_embeddings.weight"}
 INPUTS = {"input_ids": "vocab_size", "position_ids": "max_position_embeddings", "inputs_embeds": "hidden_size"}
 
 
@@ -38,7 +38,7 @@ class Layer(nomic.Layer):
         self.down = Linear(w / "mlp.down_proj", F, D, dropout=rate)
         self.norm = LayerNorm(w / "mlp_ln", D, eps)
 
-    def gated(self, x: Array) -> Array:
+    def glu(self, x: Array) -> Array:
         y = self.up_gate(x)
         F = y.shape[2] // 2
         return self.mlp_dropout(ops.activate(y[:, :, F:], self.act) * y[:, :, :F])
@@ -65,7 +65,7 @@ class Predictions(MaskedLMHead):
 
 
 class GteForMaskedLM(MaskedLM, GteHead):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: GteConfig):
         super().__init__(w, cfg)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...errors import ConfigError
 from ..roberta.config import RobertaConfig
 
-LARGEST_SIDE = 1023  # of a box: transformers cuts longer ones off
+LARGEST_SIDE = 1023  # the longest side of a box: transformers cuts longer ones off
 
 
 @dataclass(frozen=True, kw_only=True)

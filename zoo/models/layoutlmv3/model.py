@@ -88,7 +88,7 @@ class Layer(Module):
     def __init__(self, w: Weights, cfg: LayoutLMv3Config):
         D, F, eps, rate = cfg.hidden_size, cfg.intermediate_size, cfg.layer_norm_eps, cfg.hidden_dropout_prob
         self.heads = cfg.num_attention_heads
-        self.qkv = Linear.fused(w / "attention.self", ["query", "key", "value"], D, [D, D, D])
+        self.qkv = Linear.fuse(w / "attention.self", ["query", "key", "value"], D, [D, D, D])
         self.dropout = Dropout(cfg.attention_probs_dropout_prob)
         self.out = Linear(w / "attention.output.dense", D, D, dropout=rate)
         self.attention_norm = LayerNorm(w / "attention.output.LayerNorm", D, eps)

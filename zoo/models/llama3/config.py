@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ...config import Config
 from ...errors import ConfigError, UnsupportedError
-from ...rope import SLIDING, Rope, check_layer_types, rope_of
+from ...rope import SLIDING_ATTENTION, Rope, check_layer_types, rope_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,7 @@ class WindowedConfig(LlamaConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowedLayersConfig(WindowedConfig):
-    """The base of those in which some layers have a window: the ones that layer_types lists, or `slides_unlisted`."""
+    """The base of those in which some layers have a window: the ones that layer_types lists, or `slides_by_default`."""
 
     layer_types: list[str] | None = None
 
@@ -155,8 +155,10 @@ class WindowedLayersConfig(WindowedConfig):
             check_layer_types(self.layer_types, self.num_hidden_layers)
 
     def slides(self, layer: int) -> bool:
-        return self.slides_unlisted(layer) if self.layer_types is None else self.layer_types[layer] == SLIDING
+        return (
+            self.slides_by_default(layer) if self.layer_types is None else self.layer_types[layer] == SLIDING_ATTENTION
+        )
 
-    def slides_unlisted(self, layer: int) -> bool:
+    def slides_by_default(self, layer: int) -> bool:
         """True if this layer has a window where the config has no layer_types."""
         raise NotImplementedError

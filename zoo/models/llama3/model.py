@@ -22,10 +22,10 @@ from .config import LlamaConfig
 
 BASE = ("embed_tokens", "layers", "norm")
 # Rotary frequencies in files of 2023, which follow from the config, and the heads of other classes.
-IGNORED = (r"(^|\.)rotary_emb\.inv_freq$", r"^lm_head\.", r"^score\.", r"^qa_outputs\.")
-NAME_MAP = NameMap(prefix="model", base=BASE, ignored=IGNORED)
+IGNORED_WEIGHTS = (r"(^|\.)rotary_emb\.inv_freq$", r"^lm_head\.", r"^score\.", r"^qa_outputs\.")
+NAME_MAP = NameMap(prefix="model", base=BASE, ignored=IGNORED_WEIGHTS)
 
-TIED = {"lm_head.weight": "model.embed_tokens.weight"}
+TIED_WEIGHTS = {"lm_head.weight": "model.embed_tokens.weight"}
 
 # Argument -> the config's field that bounds its ids, or is the width of its vectors.
 IDS = {"input_ids": "vocab_size", "position_ids": "max_positions"}
@@ -71,7 +71,7 @@ class Attention(Module):
         D, K = cfg.hidden_size, cfg.head_size
         self.heads, self.groups = cfg.num_attention_heads, cfg.key_heads
         H, G = self.heads, self.groups
-        self.qkv = Linear.fused(w, ["q_proj", "k_proj", "v_proj"], D, [H * K, G * K, G * K], cfg.qkv_bias)
+        self.qkv = Linear.fuse(w, ["q_proj", "k_proj", "v_proj"], D, [H * K, G * K, G * K], cfg.qkv_bias)
         self.dropout = Dropout(cfg.attention_dropout or 0.0)
         self.out = Linear(w / "o_proj", H * K, D, cfg.out_bias)
         self.window, self.rotates = cfg.window(layer), cfg.rotates(layer)
@@ -98,7 +98,7 @@ class Attention(Module):
 class MLP(Module):
     def __init__(self, w: Weights, cfg: LlamaConfig):
         D, F = cfg.hidden_size, cfg.intermediate_size
-        self.gate_up = Linear.fused(w, ["gate_proj", "up_proj"], D, [F, F], cfg.feedforward_bias)
+        self.gate_up = Linear.fuse(w, ["gate_proj", "up_proj"], D, [F, F], cfg.feedforward_bias)
         self.down = Linear(w / "down_proj", F, D, cfg.feedforward_bias)
         self.act = ops.activation(cfg.hidden_act)
 
@@ -190,7 +190,7 @@ class LlamaHead(LlamaPretrained):
 class LlamaForCausalLM(CausalLM, LlamaHead):
     """The decoder: logits of the next token."""
 
-    tied = TIED
+    tied = TIED_WEIGHTS
     recomputes = False  # True if all keys in a cache are computed anew at the length `changes_at`, as for Phi-3
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
@@ -199,7 +199,7 @@ class LlamaForCausalLM(CausalLM, LlamaHead):
 
 
 class LlamaForSequenceClassification(LastTokenClassification, LlamaHead):
-    inputs = IDS  # from which it is seen where rows end
+    inputs = IDS  # the ids show where rows end
 
 
 class LlamaForTokenClassification(TokenClassification, LlamaHead):
@@ -210,4 +210,4 @@ class LlamaForTokenClassification(TokenClassification, LlamaHead):
 
 
 class LlamaForQuestionAnswering(QuestionAnswering, LlamaHead):
-    name_map = NameMap(prefix="transformer", base=BASE, ignored=IGNORED)
+    name_map = NameMap(prefix="transformer", base=BASE, ignored=IGNORED_WEIGHTS)

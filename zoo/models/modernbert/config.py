@@ -7,7 +7,7 @@ from typing import Any
 
 from ...config import Config
 from ...errors import ConfigError, nearest
-from ...rope import FULL, SLIDING, Rope, check_layer_types, rope_of
+from ...rope import FULL_ATTENTION, SLIDING_ATTENTION, Rope, check_layer_types, rope_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class ModernBertConfig(Config):
         """True if a layer's tokens attend to those around them alone."""
         if self.layer_types is None:
             return layer % self.global_attn_every_n_layers != 0
-        return self.layer_types[layer] == SLIDING
+        return self.layer_types[layer] == SLIDING_ATTENTION
 
     @property
     def ropes(self) -> tuple[Rope, ...]:
@@ -75,7 +75,7 @@ class ModernBertConfig(Config):
 
     def rope(self, local: bool) -> Rope:
         """The rotary positions of the local layers, or of the others."""
-        kind, theta = (SLIDING, self.local_rope_theta) if local else (FULL, self.global_rope_theta)
+        kind, theta = (SLIDING_ATTENTION, self.local_rope_theta) if local else (FULL_ATTENTION, self.global_rope_theta)
         given = (self.rope_parameters or {}).get(kind) or {}
         if not isinstance(given, dict):
             raise ConfigError(f"rope_parameters[{kind!r}] is {given!r}, expected an object")

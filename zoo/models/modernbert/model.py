@@ -23,7 +23,7 @@ NAME_MAP = NameMap(
 )
 # Argument -> the config's field that bounds its ids, or is the width of its vectors.
 INPUTS = {"input_ids": "vocab_size", "position_ids": "max_position_embeddings", "inputs_embeds": "hidden_size"}
-TIED = {"decoder.weight": "model.embeddings.tok_embeddings.weight"}
+TIED_WEIGHTS = {"decoder.weight": "model.embeddings.tok_embeddings.weight"}
 
 
 class ModernBertModelOutput(NamedTuple):
@@ -142,7 +142,7 @@ class Predictions(Module):
 
 
 class ModernBertForMaskedLM(MaskedLM, ModernBertPretrained):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: ModernBertConfig):
         self.config = cfg

@@ -8,7 +8,7 @@ from ...errors import ConfigError
 from ..roberta.config import RobertaConfig
 
 BUCKETS, PADDING = 32, 1  # the ones that transformers computes with, whatever a config says
-FAR = 128  # tokens: all that are farther share a bucket
+MAX_DISTANCE = 128  # tokens: all that are farther share a bucket
 
 
 @dataclass(frozen=True, kw_only=True)

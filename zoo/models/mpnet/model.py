@@ -22,7 +22,10 @@ NAME_MAP = NameMap(
     base=("embeddings", "encoder", "pooler"),
     ignored=(r"(^|\.)embeddings\.position_ids$", r"^(mpnet\.)?pooler\.", r"^lm_head\."),
 )
-TIED = {"lm_head.decoder.weight": "mpnet.embeddings.word_embeddings.weight", "lm_head.decoder.bias": "lm_head.bias"}
+TIED_WEIGHTS = {
+    "lm_head.decoder.weight": "mpnet.embeddings.word_embeddings.weight",
+    "lm_head.decoder.bias": "lm_head.bias",
+}
 INPUTS = {"input_ids": "vocab_size"}
 
 
@@ -44,7 +47,7 @@ class Layer(Module):
     def __init__(self, w: Weights, cfg: MPNetConfig):
         D, F, eps, rate = cfg.hidden_size, cfg.intermediate_size, cfg.layer_norm_eps, cfg.hidden_dropout_prob
         self.heads = cfg.num_attention_heads
-        self.qkv = Linear.fused(w / "attention.attn", ["q", "k", "v"], D, [D, D, D])
+        self.qkv = Linear.fuse(w / "attention.attn", ["q", "k", "v"], D, [D, D, D])
         self.dropout = Dropout(cfg.attention_probs_dropout_prob)
         self.out = Linear(w / "attention.attn.o", D, D, dropout=rate)
         self.attention_norm = LayerNorm(w / "attention.LayerNorm", D, eps)
@@ -87,7 +90,7 @@ class MPNetHead(BertHead):
 
 
 class MPNetForMaskedLM(MPNetHead, RobertaForMaskedLM):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
 
 class MPNetForSequenceClassification(MPNetHead, RobertaForSequenceClassification): ...

@@ -24,7 +24,7 @@ NAME_MAP = NameMap(
     renames={r"^bert\.": "nomic_bert."},  # files that were made for Nomic's own code
     ignored=(r"inv_freq$", r"^(nomic_bert\.)?pooler\.", r"^cls\.", r"^classifier\."),
 )
-TIED = {
+TIED_WEIGHTS = {
     "cls.predictions.decoder.weight": "nomic_bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
@@ -75,11 +75,11 @@ class Layer(Module):
         self.qkv = Linear(w / "attn.Wqkv", D, 3 * D, bias=False)
         self.out = Linear(w / "attn.out_proj", D, D, bias=False, dropout=rate)
         self.attention_norm = LayerNorm(w / "norm1", D, eps)
-        self.gate_up = Linear.fused(w / "mlp", ["fc12", "fc11"], D, [F, F], bias=False)
+        self.gate_up = Linear.fuse(w / "mlp", ["fc12", "fc11"], D, [F, F], bias=False)
         self.down = Linear(w / "mlp.fc2", F, D, bias=False, dropout=rate)
         self.norm = LayerNorm(w / "norm2", D, eps)
 
-    def gated(self, x: Array) -> Array:
+    def glu(self, x: Array) -> Array:
         """x (B, T, D) -> (B, T, F)."""
         return ops.glu(self.gate_up(x), self.act)
 
@@ -89,7 +89,7 @@ class Layer(Module):
         q, k = ops.rope(q, *c.cos_sin), ops.rope(k, *c.cos_sin)
         a = ops.attention(q, k, v, mask=c.mask, dropout=self.dropout.rate)
         x = self.attention_norm(self.out(a.reshape(x.shape)), residual=x)
-        return self.norm(self.down(self.gated(x)), residual=x)
+        return self.norm(self.down(self.glu(x)), residual=x)
 
 
 class NomicBertModel(BertModel):
@@ -133,7 +133,7 @@ class Predictions(MaskedLMHead):
 
 
 class NomicBertForMaskedLM(MaskedLM, NomicBertHead):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: NomicBertConfig):
         super().__init__(w, cfg)

@@ -33,7 +33,7 @@ class Layer(Module):
         D, eps = cfg.hidden_size, cfg.rms_norm_eps
         self.attention = Attention(w / "self_attn", cfg, layer)
         self.post_attention_norm = RMSNorm(w / "post_attention_layernorm", D, eps)
-        self.gate_up = Linear.fused(w / "mlp", ["gate_proj", "up_proj"], D, [cfg.intermediate_size] * 2, bias=False)
+        self.gate_up = Linear.fuse(w / "mlp", ["gate_proj", "up_proj"], D, [cfg.intermediate_size] * 2, bias=False)
         self.down = Linear(w / "mlp.down_proj", cfg.intermediate_size, D, bias=False)
         self.post_feedforward_norm = RMSNorm(w / "post_feedforward_layernorm", D, eps)
         self.act = ops.activation(cfg.hidden_act)

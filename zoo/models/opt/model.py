@@ -21,11 +21,11 @@ from ...weights import NameMap, Weights
 from .config import OPTConfig
 
 NAME_MAP = NameMap(prefix="model", base=("decoder",), ignored=(r"^lm_head\.", r"^score\.", r"^qa_outputs\."))
-TIED = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
+TIED_WEIGHTS = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
 IDS = {"input_ids": "vocab_size", "position_ids": "max_position_embeddings"}
 INPUTS = {**IDS, "inputs_embeds": "embedding_size"}
 
-BEFORE = 2  # rows of the table of positions that come before that of the first token
+POSITION_OFFSET = 2  # rows of the table of positions that come before that of the first token
 EPS = 1e-5
 
 
@@ -37,7 +37,7 @@ class Embeddings(Module):
     def __init__(self, w: Weights, cfg: OPTConfig):
         D, E, self.padding = cfg.hidden_size, cfg.embedding_size, cfg.pad_token_id
         self.word = w.embedding("embed_tokens.weight", cfg.vocab_size, E)
-        self.position = w.get("embed_positions.weight", (cfg.max_position_embeddings + BEFORE, D))
+        self.position = w.get("embed_positions.weight", (cfg.max_position_embeddings + POSITION_OFFSET, D))
         self.projection = None if E == D else Linear(w / "project_in", E, D, bias=False)
         self.max_positions = cfg.max_position_embeddings
 
@@ -58,7 +58,7 @@ class Embeddings(Module):
             x = ops.embedding(t.ids, self.word, "input_ids", self.padding)
         if self.projection is not None:
             x = self.projection(x)
-        return x + ops.embedding(self.positions(t) + BEFORE, self.position, "position_ids")
+        return x + ops.embedding(self.positions(t) + POSITION_OFFSET, self.position, "position_ids")
 
 
 class Layer(Module):
@@ -66,7 +66,7 @@ class Layer(Module):
         D, F, bias, a = cfg.hidden_size, cfg.ffn_dim, cfg.enable_bias, w / "self_attn"
         self.heads, self.norms_before = cfg.num_attention_heads, cfg.do_layer_norm_before
         self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
-        self.qkv = Linear.fused(a, ["q_proj", "k_proj", "v_proj"], D, [D, D, D], bias)
+        self.qkv = Linear.fuse(a, ["q_proj", "k_proj", "v_proj"], D, [D, D, D], bias)
         self.dropout = Dropout(cfg.attention_dropout)
         self.out = Linear(a / "out_proj", D, D, bias, dropout=cfg.dropout)
         self.final_norm = LayerNorm(w / "final_layer_norm", D, EPS)
@@ -138,7 +138,7 @@ class OPTHead(OPTPretrained):
 class OPTForCausalLM(CausalLM, OPTHead):
     """The decoder: logits of the next token."""
 
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: OPTConfig):
         super().__init__(w, cfg)
@@ -146,7 +146,7 @@ class OPTForCausalLM(CausalLM, OPTHead):
 
 
 class OPTForSequenceClassification(LastTokenClassification, OPTHead):
-    inputs = IDS  # from which it is seen where rows end
+    inputs = IDS  # the ids show where rows end
 
     def __init__(self, w: Weights, cfg: OPTConfig):
         OPTHead.__init__(self, w, cfg)

@@ -26,7 +26,7 @@ class QwenConfig(WindowedLayersConfig):
     def slides(self, layer: int) -> bool:
         return self.use_sliding_window and super().slides(layer)
 
-    def slides_unlisted(self, layer: int) -> bool:
+    def slides_by_default(self, layer: int) -> bool:
         return layer >= self.max_window_layers
 
 

@@ -18,7 +18,7 @@ from .config import Qwen3MoeConfig
 class Expert(Module):
     def __init__(self, w: Weights, cfg: Qwen3MoeConfig):
         D, F = cfg.hidden_size, cfg.moe_intermediate_size
-        self.gate_up = Linear.fused(w, ["gate_proj", "up_proj"], D, [F, F], bias=False)
+        self.gate_up = Linear.fuse(w, ["gate_proj", "up_proj"], D, [F, F], bias=False)
         self.down = Linear(w / "down_proj", F, D, bias=False)
         self.act = ops.activation(cfg.hidden_act)
 

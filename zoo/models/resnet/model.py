@@ -16,7 +16,7 @@ from ...inputs import ImageInputs, ImageModel
 from ...nn import BatchNorm, Conv2d, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..vit.backbone import BackboneOutput, chosen
+from ..vit.backbone import BackboneOutput, select_states
 from .config import ResNetConfig
 
 NAME_MAP = NameMap(
@@ -177,4 +177,4 @@ class ResNetBackbone(ResNetPretrained):
     def forward(self, p: ImageInputs) -> BackboneOutput:
         """-> the hidden states that the config names."""
         states = self.base_model.net.hidden_states(p.pixel_values)
-        return BackboneOutput(tuple(chosen(states, self.config.outputs)))
+        return BackboneOutput(tuple(select_states(states, self.config.outputs)))

@@ -26,7 +26,7 @@ NAME_MAP = NameMap(
     ignored=(r"(^|\.)embeddings\.position_ids$", r"^(roberta\.)?pooler\.", r"^lm_head\."),
 )
 
-TIED = {
+TIED_WEIGHTS = {
     "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
     "lm_head.decoder.bias": "lm_head.bias",
 }
@@ -74,7 +74,7 @@ class LMHead(MaskedLMHead):
 
 
 class RobertaForMaskedLM(MaskedLM, RobertaHead):
-    tied = TIED
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: RobertaConfig):
         super().__init__(w, cfg)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...config import LARGEST, Config, read_backbone
+from ...config import MAX_INTEGER, Config, read_backbone
 from ...errors import ConfigError, UnsupportedError
 from ..resnet.config import ResNetConfig
 
@@ -87,10 +87,10 @@ class RTDetrV2Config(Config):
                 f"encoder_hidden_dim = {self.encoder_hidden_dim} is no multiple of 4, which the sines and cosines of "
                 "two coordinates need"
             )
-        if not 1 <= self.encoder_hidden_dim * self.hidden_expansion <= LARGEST:
+        if not 1 <= self.encoder_hidden_dim * self.hidden_expansion <= MAX_INTEGER:
             raise ConfigError(
                 f"hidden_expansion = {self.hidden_expansion} of encoder_hidden_dim = {self.encoder_hidden_dim} is out "
-                f"of range, expected 1 ... {LARGEST}"
+                f"of range, expected 1 ... {MAX_INTEGER}"
             )
         widths = tuple(self.resnet.hidden_sizes[i - 1] for i in self.resnet.outputs)
         if tuple(self.encoder_in_channels) != widths:

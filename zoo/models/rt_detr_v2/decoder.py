@@ -21,8 +21,8 @@ from .config import RTDetrV2Config
 Grid = tuple[int, int]  # h, w
 
 BOX, MARGIN = 0.05, 0.01  # size of a first guess, doubled from size to size; places so close to the edge are no guess
-NOWHERE = 3.4028234663852886e38  # the logits of such a place
-FAR = 100.0  # beyond those of any other
+MASKED_LOGIT = 3.4028234663852886e38  # the logits of such a place
+MAX_ANCHOR_LOGIT = 100.0  # all but those at the edge are below it
 EPS = 1e-5
 
 
@@ -111,7 +111,7 @@ class Proposals(Module):
         if memory.shape[1] < self.count:
             raise InputError(f"the image has {memory.shape[1]} places, too few for num_queries = {self.count}")
         anchors = self._anchors(grids, lambda: self.anchors(grids, memory))
-        seen = ops.where(anchors[None, :, :1] < FAR, memory, ops.zeros((1, 1, 1), memory))
+        seen = ops.where(anchors[None, :, :1] < MAX_ANCHOR_LOGIT, memory, ops.zeros((1, 1, 1), memory))
         x = self.norm(self.project(seen))
         scores = self.score(x)
         best = ops.top_rows(scores, self.count)
@@ -126,5 +126,5 @@ class Proposals(Module):
             centres = ops.centres(grid, like)
             inside = (centres > MARGIN) & (centres < 1 - MARGIN)
             boxes = ops.logit(ops.cat([centres, centres * 0 + BOX * 2**level], 1), EPS)
-            found.append(ops.where(inside[:, :1] & inside[:, 1:], boxes, boxes * 0 + NOWHERE))
+            found.append(ops.where(inside[:, :1] & inside[:, 1:], boxes, boxes * 0 + MASKED_LOGIT))
         return ops.cat(found, 0)

@@ -54,7 +54,7 @@ class RTDetrV2ObjectDetectionOutput(NamedTuple):
     enc_topk_bboxes: Array  # (B, Q, 4)
 
 
-def normed(
+def conv_bn(
     w: Weights, names: tuple[str | int, str | int], d_in: int, d_out: int, kernel: int, eps: float, **options: str | int
 ) -> Conv2d:
     """post(act(norm(convolution)) + residual).  names: of the convolution and of the norm."""
@@ -78,7 +78,7 @@ class EncoderLayer(Module):
         return self.final_norm(self.down(self.up(x)), residual=x)
 
 
-class AttentionWithinSize(Module):
+class IntraScaleAttention(Module):
     """Layers that see the features of one size."""
 
     def __init__(self, w: Weights, cfg: RTDetrV2Config):
@@ -106,8 +106,8 @@ class RepVgg(Module):
 
     def __init__(self, w: Weights, D: int, cfg: RTDetrV2Config):
         names, eps = ("conv", "norm"), cfg.batch_norm_eps
-        self.wide = normed(w / "conv1", names, D, D, 3, eps, post=cfg.activation_function)
-        self.narrow = normed(w / "conv2", names, D, D, 1, eps)
+        self.wide = conv_bn(w / "conv1", names, D, D, 3, eps, post=cfg.activation_function)
+        self.narrow = conv_bn(w / "conv2", names, D, D, 1, eps)
 
     def __call__(self, x: Array) -> Array:
         """x (B, h, w, D) -> (B, h, w, D)."""
@@ -120,10 +120,10 @@ class Fusion(Module):
     def __init__(self, w: Weights, cfg: RTDetrV2Config):
         D, names, eps, act = cfg.encoder_hidden_dim, ("conv", "norm"), cfg.batch_norm_eps, cfg.activation_function
         inner = int(D * cfg.hidden_expansion)
-        self.long = normed(w / "conv1", names, 2 * D, inner, 1, eps, act=act)
-        self.short = normed(w / "conv2", names, 2 * D, inner, 1, eps, act=act)
+        self.long = conv_bn(w / "conv1", names, 2 * D, inner, 1, eps, act=act)
+        self.short = conv_bn(w / "conv2", names, 2 * D, inner, 1, eps, act=act)
         self.blocks = [RepVgg(w / "bottlenecks" / i, inner, cfg) for i in range(3)]
-        self.out = None if inner == D else normed(w / "conv3", names, inner, D, 1, eps, act=act)
+        self.out = None if inner == D else conv_bn(w / "conv3", names, inner, D, 1, eps, act=act)
 
     def __call__(self, a: Array, b: Array) -> Array:
         """a, b (B, h, w, D) -> (B, h, w, D)."""
@@ -141,9 +141,9 @@ class Pyramid(Module):
     def __init__(self, w: Weights, cfg: RTDetrV2Config):
         D, names, steps = cfg.encoder_hidden_dim, ("conv", "norm"), range(len(cfg.encoder_in_channels) - 1)
         eps, act = cfg.batch_norm_eps, cfg.activation_function
-        self.lateral = [normed(w / "lateral_convs" / i, names, D, D, 1, eps, act=act) for i in steps]
+        self.lateral = [conv_bn(w / "lateral_convs" / i, names, D, D, 1, eps, act=act) for i in steps]
         self.down = [Fusion(w / "fpn_blocks" / i, cfg) for i in steps]
-        self.shrink = [normed(w / "downsample_convs" / i, names, D, D, 3, eps, act=act, stride=2) for i in steps]
+        self.shrink = [conv_bn(w / "downsample_convs" / i, names, D, D, 3, eps, act=act, stride=2) for i in steps]
         self.up = [Fusion(w / "pan_blocks" / i, cfg) for i in steps]
 
     def __call__(self, maps: Sequence[Array]) -> list[Array]:
@@ -188,12 +188,12 @@ class RTDetrV2Model(RTDetrV2Pretrained):
         self.config = cfg
         self.backbone = ResNetD(w / "backbone.model", cfg.resnet)
         widths = list(enumerate(cfg.encoder_in_channels))
-        self.project = [normed(w / "encoder_input_proj" / i, (0, 1), width, d, 1, EPS) for i, width in widths]
+        self.project = [conv_bn(w / "encoder_input_proj" / i, (0, 1), width, d, 1, EPS) for i, width in widths]
         aifi = w / "encoder.encoder"
-        self.encoder_layers = [AttentionWithinSize(aifi / i, cfg) for i in range(len(cfg.encode_proj_layers))]
+        self.encoder_layers = [IntraScaleAttention(aifi / i, cfg) for i in range(len(cfg.encode_proj_layers))]
         self.pyramid = Pyramid(w / "encoder", cfg)
         inputs = w / "decoder_input_proj"
-        self.inputs_of = [normed(inputs / i, (0, 1), d, D, 1, eps) for i, _ in widths]
+        self.inputs_of = [conv_bn(inputs / i, (0, 1), d, D, 1, eps) for i, _ in widths]
         # For training.
         self.denoising = w.get("denoising_class_embed.weight", (L + 1, D)) if cfg.num_denoising > 0 else None
         self.proposals = Proposals(w, cfg)

@@ -42,7 +42,7 @@ NAME_MAP = NameMap(
     renames=MEMORY_NAMES,
     ignored=(r"\.num_batches_tracked$",),  # a counter of training
 )
-EPS = 1e-5  # of all norms, whatever layer_norm_eps says
+EPS = 1e-5  # every norm's, whatever layer_norm_eps says
 
 
 class SegformerModelOutput(NamedTuple):
@@ -74,7 +74,7 @@ class Attention(Module):
         self.query = Linear(inner / "query", D, D)
         self.reduction = Conv2d(inner / "sr", D, D, ratio, stride=ratio) if ratio > 1 else None
         self.norm = LayerNorm(inner / "layer_norm", D, EPS) if ratio > 1 else None
-        self.key_value = Linear.fused(inner, ["key", "value"], D, [D, D])
+        self.key_value = Linear.fuse(inner, ["key", "value"], D, [D, D])
         self.dropout = Dropout(cfg.attention_probs_dropout_prob)
         self.out = Linear(w / "output.dense", D, D, dropout=cfg.hidden_dropout_prob)
 
@@ -93,9 +93,9 @@ class Layer(Module):
     def __init__(self, w: Weights, cfg: SegformerConfig, i: int, drop_path: float):
         D = cfg.hidden_sizes[i]
         F = int(D * cfg.mlp_ratios[i])
-        self.norm_before = LayerNorm(w / "layer_norm_1", D, EPS)
+        self.attention_norm = LayerNorm(w / "layer_norm_1", D, EPS)
         self.attention = Attention(w / "attention", cfg, i)
-        self.norm_after = LayerNorm(w / "layer_norm_2", D, EPS)
+        self.mlp_norm = LayerNorm(w / "layer_norm_2", D, EPS)
         self.up = Linear(w / "mlp.dense1", D, F)
         self.depthwise = DepthwiseConv2d(w / "mlp.dwconv.dwconv", F, 3, act=cfg.hidden_act)
         self.dropout = Dropout(cfg.hidden_dropout_prob)
@@ -104,7 +104,7 @@ class Layer(Module):
 
     def __call__(self, x: Array) -> Array:
         """x (B, h, w, D) -> (B, h, w, D)."""
-        y, x = self.norm_after.add(self.drop_path(self.attention(self.norm_before(x))), x)
+        y, x = self.mlp_norm.add(self.drop_path(self.attention(self.attention_norm(x))), x)
         return x + self.drop_path(self.down(self.dropout(self.depthwise(self.up(y)))))
 
 

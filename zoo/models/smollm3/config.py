@@ -40,5 +40,5 @@ class SmolLM3Config(WindowedLayersConfig):
             return (layer + 1) % self.no_rope_layer_interval != 0
         return bool(self.no_rope_layers[layer])
 
-    def slides_unlisted(self, layer: int) -> bool:
+    def slides_by_default(self, layer: int) -> bool:
         return self.use_sliding_window and not self.rotates(layer)

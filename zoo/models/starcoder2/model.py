@@ -29,7 +29,7 @@ class Attention(llama.Attention):
     def __init__(self, w: Weights, cfg: Starcoder2Config, layer: int):
         D, H, G, K = cfg.hidden_size, cfg.num_attention_heads, cfg.key_heads, cfg.head_size
         self.heads, self.groups = H, G
-        self.qkv = Linear.fused(w, ["q_proj", "k_proj", "v_proj"], D, [H * K, G * K, G * K], cfg.use_bias)
+        self.qkv = Linear.fuse(w, ["q_proj", "k_proj", "v_proj"], D, [H * K, G * K, G * K], cfg.use_bias)
         self.dropout = Dropout(cfg.attention_dropout or 0.0)
         self.out = Linear(w / "o_proj", H * K, D, cfg.use_bias, dropout=cfg.residual_dropout)
         self.window, self.rotates = cfg.window(layer), True

@@ -12,7 +12,7 @@ from ...inputs import ImageInputs
 from ...nn import LayerNorm
 from ...typing import Array
 from ...weights import Weights
-from ..vit.backbone import BackboneOutput, chosen
+from ..vit.backbone import BackboneOutput, select_states
 from .config import SwinConfig
 from .model import EPS, NAME_MAP, SwinModel, SwinPretrained
 
@@ -46,5 +46,5 @@ class SwinBackbone(SwinPretrained):
 
     def forward(self, p: ImageInputs) -> BackboneOutput:
         """-> the hidden states that the config names."""
-        found = chosen(self.hidden_states(p), self.config.outputs)
+        found = select_states(self.hidden_states(p), self.config.outputs)
         return BackboneOutput(tuple(norm(x) for norm, x in zip(self.norms, found, strict=True)))

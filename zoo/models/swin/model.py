@@ -39,8 +39,8 @@ NAME_MAP = NameMap(
     ignored=(r"\.relative_position_index$", r"(^|\.)embeddings\.mask_token$"),  # an index that follows from the sizes
 )
 
-EPS = 1e-5  # of the norms before the stages and between them, whatever layer_norm_eps says
-HIDDEN = -100.0  # added to the score of a patch that the shift has brought from the other side
+EPS = 1e-5  # the norms' before the stages and between them, whatever layer_norm_eps says
+MASK_BIAS = -100.0  # added to the score of a patch that the shift has brought from the other side
 CACHED_BIAS = 1 << 22  # elements: a larger bias is computed again for the next image of its size
 
 
@@ -80,7 +80,7 @@ class Attention(Module):
         s = cfg.window_size
         self.heads, self.size, self.shift = heads, s, shift
         self.always = False  # whether windows are shifted, and filled up, in images of any size: in a backbone
-        self.qkv = Linear.fused(w / "self", ["query", "key", "value"], D, [D, D, D], bias=cfg.qkv_bias)
+        self.qkv = Linear.fuse(w / "self", ["query", "key", "value"], D, [D, D, D], bias=cfg.qkv_bias)
         self.table = w.get("self.relative_position_bias_table", ((2 * s - 1) ** 2, heads))
         self.dropout = Dropout(cfg.attention_probs_dropout_prob)
         self.out = Linear(w / "output.dense", D, D, dropout=cfg.hidden_dropout_prob)
@@ -117,7 +117,7 @@ class Attention(Module):
         sides = [(n + s - 1) // s * s for n in grid]
         y, x = ((at + s) // n + (at + shift) // n for n in sides for at in [ops.arange(n, self.table)])
         region = ops.windows((3 * y[:, None] + x[None])[None, :, :, None], s)[:, :, 0]
-        return ops.where((region[:, :, None] != region[:, None])[:, None], bias + HIDDEN, bias)
+        return ops.where((region[:, :, None] != region[:, None])[:, None], bias + MASK_BIAS, bias)
 
 
 class Layer(Module):
@@ -125,16 +125,16 @@ class Layer(Module):
 
     def __init__(self, w: Weights, cfg: SwinConfig, D: int, heads: int, shift: int, drop_path: float):
         F = int(cfg.mlp_ratio * D)
-        self.norm_before = LayerNorm(w / "layernorm_before", D, cfg.layer_norm_eps)
+        self.attention_norm = LayerNorm(w / "layernorm_before", D, cfg.layer_norm_eps)
         self.attention = Attention(w / "attention", cfg, D, heads, shift)
         self.drop_path = Dropout(drop_path, of_rows=True)
-        self.norm_after = LayerNorm(w / "layernorm_after", D, cfg.layer_norm_eps)
+        self.mlp_norm = LayerNorm(w / "layernorm_after", D, cfg.layer_norm_eps)
         self.up = Linear(w / "intermediate.dense", D, F, act=cfg.hidden_act)
         self.down = Linear(w / "output.dense", F, D, dropout=cfg.hidden_dropout_prob)
 
     def __call__(self, x: Array, grid: Grid) -> Array:
         """x (B, N, D) -> (B, N, D)."""
-        y, x = self.norm_after.add(self.drop_path(self.attention(self.norm_before(x), grid)), x)
+        y, x = self.mlp_norm.add(self.drop_path(self.attention(self.attention_norm(x), grid)), x)
         return self.down(self.up(y), residual=x)
 
 

@@ -97,7 +97,7 @@ class T5Config(Config):
         return "gelu_new" if self.feed_forward_proj == "gated-gelu" else self.feed_forward_proj.removeprefix("gated-")
 
     @property
-    def tied(self) -> bool:
+    def is_tied(self) -> bool:
         # A file that has several matrices of words keeps them, whatever the config says.
         return True
 

@@ -14,10 +14,10 @@ from ...nn import Dropout, Linear
 from ...typing import Array
 from ...weights import NameMap, Weights
 from .config import T5Config
-from .model import IGNORED, TIED_ENCODER, TIED_SIDES, T5EncoderModel, T5Stack
+from .model import IGNORED_WEIGHTS, TIED_ENCODER, TIED_SIDES, T5EncoderModel, T5Stack
 
 
-def _below(ties: Mapping[str, str]) -> dict[str, str]:
+def _prefix_ties(ties: Mapping[str, str]) -> dict[str, str]:
     """The ties of a model below the name "transformer"."""
     return {f"transformer.{name}": f"transformer.{owner}" for name, owner in ties.items()}
 
@@ -27,7 +27,7 @@ class T5ForTokenClassification(TokenClassification):
 
     config_class = T5Config
     name_map = T5EncoderModel.name_map
-    tied = _below(TIED_ENCODER)
+    tied = _prefix_ties(TIED_ENCODER)
 
     def __init__(self, w: Weights, cfg: T5Config):
         self.config = cfg
@@ -40,8 +40,8 @@ class T5ForSequenceClassification(ReadTwice):
     """A head on the decoder's state at the last end of the text."""
 
     config_class = T5Config
-    name_map = NameMap(prefix="transformer", base=("shared", "encoder", "decoder"), ignored=IGNORED)
-    tied = _below(TIED_SIDES)
+    name_map = NameMap(prefix="transformer", base=("shared", "encoder", "decoder"), ignored=IGNORED_WEIGHTS)
+    tied = _prefix_ties(TIED_SIDES)
 
     def __init__(self, w: Weights, cfg: T5Config):
         self.config = cfg
@@ -56,7 +56,7 @@ class T5ForSequenceClassification(ReadTwice):
 
 class T5ForQuestionAnswering(ReadTwice):
     config_class = T5Config
-    name_map = NameMap(prefix="transformer", base=(), ignored=IGNORED)
+    name_map = NameMap(prefix="transformer", base=(), ignored=IGNORED_WEIGHTS)
     tied = TIED_SIDES
 
     def __init__(self, w: Weights, cfg: T5Config):

@@ -18,14 +18,14 @@ from ...typing import Array
 from ...weights import NameMap, Weights
 from .config import T5Config
 
-IGNORED = (
+IGNORED_WEIGHTS = (
     r"(^|\.)shared\.weight$",  # not read where both sides and the head have words of their own
     r"EncDecAttention\.relative_attention_bias\.weight$",  # which old files have, and no version reads
 )
 # The words of an encoder, of both sides, and of both and the head.
 TIED_ENCODER = {"encoder.embed_tokens.weight": "shared.weight"}
 TIED_SIDES = {**TIED_ENCODER, "decoder.embed_tokens.weight": "shared.weight"}
-TIED = {**TIED_SIDES, "lm_head.weight": "shared.weight"}
+TIED_WEIGHTS = {**TIED_SIDES, "lm_head.weight": "shared.weight"}
 
 
 class T5EncoderOutput(NamedTuple):
@@ -61,7 +61,7 @@ class SelfAttention(Module):
         D, K = cfg.d_model, cfg.num_heads * cfg.d_kv
         self.heads, self.dropout = cfg.num_heads, Dropout(cfg.dropout_rate)
         self.norm = RMSNorm(w / "layer_norm", D, cfg.layer_norm_epsilon)
-        self.qkv = Linear.fused(w / "SelfAttention", ["q", "k", "v"], D, [K, K, K], bias=False)
+        self.qkv = Linear.fuse(w / "SelfAttention", ["q", "k", "v"], D, [K, K, K], bias=False)
         self.out = Linear(w / "SelfAttention.o", K, D, bias=False, dropout=cfg.dropout_rate)
         self.distances = Distances(w / "SelfAttention", cfg, both_sides) if first else None
 
@@ -83,7 +83,7 @@ class CrossAttention(Module):
         self.heads, self.dropout = cfg.num_heads, Dropout(cfg.dropout_rate)
         self.norm = RMSNorm(w / "layer_norm", D, cfg.layer_norm_epsilon)
         self.query = Linear(w / "EncDecAttention.q", D, K, bias=False)
-        self.key_value = Linear.fused(w / "EncDecAttention", ["k", "v"], D, [K, K], bias=False)
+        self.key_value = Linear.fuse(w / "EncDecAttention", ["k", "v"], D, [K, K], bias=False)
         self.out = Linear(w / "EncDecAttention.o", K, D, bias=False, dropout=cfg.dropout_rate)
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
@@ -99,7 +99,7 @@ class MLP(Module):
         self.norm = RMSNorm(w / "layer_norm", D, cfg.layer_norm_epsilon)
         w, self.act = w / "DenseReluDense", None
         if cfg.is_gated:
-            self.act, self.up = ops.activation(cfg.activation), Linear.fused(w, names, D, [F, F], bias=False)
+            self.act, self.up = ops.activation(cfg.activation), Linear.fuse(w, names, D, [F, F], bias=False)
         else:
             self.up = Linear(w / "wi", D, F, bias=False, act=cfg.activation, dropout=rate)
         self.dropout = Dropout(rate if cfg.is_gated else 0.0)
@@ -138,7 +138,7 @@ class T5EncoderModel(TextModel):
     """The encoder alone, or of a model of both."""
 
     config_class = T5Config
-    name_map = NameMap(prefix="transformer", base=(), ignored=(*IGNORED, r"^decoder\.", r"^lm_head\."))
+    name_map = NameMap(prefix="transformer", base=(), ignored=(*IGNORED_WEIGHTS, r"^decoder\.", r"^lm_head\."))
     tied = TIED_ENCODER
 
     def __init__(self, w: Weights, cfg: T5Config):
@@ -206,8 +206,8 @@ class T5ForConditionalGeneration(TextToText):
     """The encoder of a text, and the decoder that writes another."""
 
     config_class = T5Config
-    name_map = NameMap(prefix="transformer", base=(), ignored=IGNORED)
-    tied = TIED
+    name_map = NameMap(prefix="transformer", base=(), ignored=IGNORED_WEIGHTS)
+    tied = TIED_WEIGHTS
 
     def __init__(self, w: Weights, cfg: T5Config):
         self.config = cfg
@@ -219,7 +219,7 @@ class T5Model(Seq2SeqModel):
     """The encoder of a text, and the decoder's layers without a head."""
 
     config_class = T5Config
-    name_map = NameMap(prefix="transformer", base=(), ignored=(*IGNORED, r"^lm_head\."))
+    name_map = NameMap(prefix="transformer", base=(), ignored=(*IGNORED_WEIGHTS, r"^lm_head\."))
     tied = TIED_SIDES
     is_base_model = True
 

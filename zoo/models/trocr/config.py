@@ -95,9 +95,9 @@ class VisionEncoderDecoderConfig(Config):
         return self.decoder.cross_attention_hidden_size is None and self.encoder.hidden_size != self.decoder.d_model
 
     @property
-    def tied(self) -> bool:
+    def is_tied(self) -> bool:
         # transformers writes false at the top level, whatever the decoder does.
-        return self.decoder.tied
+        return self.decoder.is_tied
 
 
 def _part(name: str, raw: dict[str, Any], known: dict[str, Any]) -> Config:

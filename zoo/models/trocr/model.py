@@ -24,17 +24,17 @@ EPS = 1e-5
 OFFSET = 2  # learned positions begin at this row of their table
 
 ENCODERS = {"vit": ViTModel, "deit": DeiTModel, "beit": BeitModel}
-SPECIAL = {"vit": (1, "a ViT encoder"), "deit": (2, "a DeiT encoder")}  # rows of positions before those of patches
+SPECIAL_ROWS = {"vit": (1, "a ViT encoder"), "deit": (2, "a DeiT encoder")}  # rows of positions before those of patches
 
 # A buffer of old versions, by which torch knew where the sinusoidal table belongs.
-IGNORED = (r"embed_positions\._float_tensor$",)
+IGNORED_WEIGHTS = (r"embed_positions\._float_tensor$",)
 NAME_MAP = NameMap(
     prefix="vision_encoder_decoder",
     base=(),
     # The encoder's names since version 5; the decoder has kept its own, among them `layers`.
     part_renames={"encoder": BEIT_LAYOUT.renames},
     ignored=(
-        *IGNORED,
+        *IGNORED_WEIGHTS,
         r"^encoder\.pooler\.",
         r"^encoder\.embeddings\.mask_token$",
         r"\.relative_position_index$",
@@ -42,8 +42,8 @@ NAME_MAP = NameMap(
 )
 
 # The output projection shares the word embeddings if the decoder's config says so.
-TIED = {"output_projection.weight": "model.decoder.embed_tokens.weight"}
-TIED_BELOW = {f"decoder.{target}": f"decoder.{owner}" for target, owner in TIED.items()}
+TIED_WEIGHTS = {"output_projection.weight": "model.decoder.embed_tokens.weight"}
+TIED_BELOW = {f"decoder.{target}": f"decoder.{owner}" for target, owner in TIED_WEIGHTS.items()}
 
 # The decoder's arguments -> the config's field that bounds its ids, or is the width of its vectors.
 INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "cross_size"}
@@ -62,11 +62,11 @@ class Embeddings(Module):
         if cfg.use_learned_position_embeddings:
             self.position = w.get("embed_positions.weight", (most + OFFSET, D))
         else:
-            self._sinusoids = self._made(most + self.padding + 1)
+            self._sinusoids = self._sinusoidal_table(most + self.padding + 1)
         self.norm = LayerNorm(w / "layernorm_embedding", D, EPS) if cfg.layernorm_embedding else None
         self.dropout = Dropout(cfg.dropout)
 
-    def _made(self, rows: int) -> Array:
+    def _sinusoidal_table(self, rows: int) -> Array:
         """fairseq's table (rows, D): sines, then cosines, at frequencies 1 ... 1 / 10000; the row of padding is 0."""
         D = self.word.shape[1]
         waves = ops.sinusoids(ops.arange(rows, self.word), D, self.word, 10000.0 ** (D / (D - 2)))
@@ -95,7 +95,7 @@ class Attention(Module):
     def __init__(self, w: Weights, cfg: TrOCRConfig):
         D = cfg.d_model
         self.heads = cfg.decoder_attention_heads
-        self.qkv = Linear.fused(w / "self_attn", ["q_proj", "k_proj", "v_proj"], D, [D, D, D])
+        self.qkv = Linear.fuse(w / "self_attn", ["q_proj", "k_proj", "v_proj"], D, [D, D, D])
         self.dropout = Dropout(cfg.attention_dropout)
         self.out = Linear(w / "self_attn.out_proj", D, D, dropout=cfg.dropout)
         self.norm = LayerNorm(w / "self_attn_layer_norm", D, EPS)
@@ -116,7 +116,7 @@ class CrossAttention(Module):
         D, E = cfg.d_model, cfg.cross_size
         self.heads = cfg.decoder_attention_heads
         self.query = Linear(w / "encoder_attn.q_proj", D, D)
-        self.key_value = Linear.fused(w / "encoder_attn", ["k_proj", "v_proj"], E, [D, D])
+        self.key_value = Linear.fuse(w / "encoder_attn", ["k_proj", "v_proj"], E, [D, D])
         self.dropout = Dropout(cfg.attention_dropout)
         self.out = Linear(w / "encoder_attn.out_proj", D, D, dropout=cfg.dropout)
         self.norm = LayerNorm(w / "encoder_attn_layer_norm", D, EPS)
@@ -162,8 +162,8 @@ class TrOCRForCausalLM(Seq2SeqDecoder):
     """The decoder: logits of the next token.  Without an encoder's hidden states it skips cross-attention."""
 
     config_class = TrOCRConfig
-    name_map = NameMap(prefix="model", base=("decoder",), ignored=IGNORED)
-    tied = TIED
+    name_map = NameMap(prefix="model", base=("decoder",), ignored=IGNORED_WEIGHTS)
+    tied = TIED_WEIGHTS
     inputs = INPUTS
 
     def __init__(self, w: Weights, cfg: TrOCRConfig):
@@ -185,24 +185,24 @@ class VisionEncoderDecoderModel(ImageToText):
         try:
             self.encoder = ENCODERS[cfg.encoder.model_type](w / "encoder", cfg.encoder, pooler=False)
         except (MissingWeightError, WeightShapeError) as e:
-            raise type(e)(f"{e}{_encoder_found(w, cfg)}") from None
+            raise type(e)(f"{e}{_describe_encoder(w, cfg)}") from None
         self.projection = None
         if cfg.projects:
             self.projection = Linear(w / "enc_to_dec_proj", cfg.encoder.hidden_size, cfg.decoder.d_model)
         self.decoder = TrOCRForCausalLM(w / "decoder", cfg.decoder)
 
-    def projected(self, states: Array) -> Array:
+    def project_states(self, states: Array) -> Array:
         return states if self.projection is None else self.projection(states)
 
 
-def _encoder_found(w: Weights, cfg: VisionEncoderDecoderConfig) -> str:
+def _describe_encoder(w: Weights, cfg: VisionEncoderDecoderConfig) -> str:
     """The end of an error message: the kind of the file's encoder, where its positions show it."""
     name, kind = "encoder.embeddings.position_embeddings", cfg.encoder.model_type
     grid = cfg.encoder.grid
     if name not in w:
         return "" if kind == "beit" else f"; there is no {name}: a BEiT encoder? (the config says {kind})"
     rows = w.reader.named.shape(name, (1, 0, 0))[1]
-    for found, (special, what) in SPECIAL.items():
+    for found, (special, what) in SPECIAL_ROWS.items():
         if found != kind and rows == grid[0] * grid[1] + special:
             return (
                 f"; position_embeddings has {rows} = {grid[0]} x {grid[1]} + {special} rows: {what}, "

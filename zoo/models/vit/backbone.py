@@ -62,7 +62,7 @@ class BackboneOutput(NamedTuple):
     feature_maps: tuple[Array, ...]  # (B, h, w, D), or as the config says (B, T, D)
 
 
-def chosen(states: Iterable[Array], indices: Sequence[int]) -> list[Array]:
+def select_states(states: Iterable[Array], indices: Sequence[int]) -> list[Array]:
     """Some hidden states; those after the last of them are not computed."""
     found, last = {}, max(indices)
     for i, x in enumerate(states):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...config import LARGEST, Config
+from ...config import MAX_INTEGER, Config
 from ...errors import ConfigError
 
 
@@ -29,7 +29,7 @@ class PatchesConfig(Config):
     def _pair(self, name: str) -> tuple[int, int]:
         value = getattr(self, name)
         sizes = (value, value) if isinstance(value, int) else tuple(value)
-        if len(sizes) != 2 or not all(type(s) is int and 1 <= s <= LARGEST for s in sizes):
+        if len(sizes) != 2 or not all(type(s) is int and 1 <= s <= MAX_INTEGER for s in sizes):
             raise ConfigError(f"{name} = {value!r} is neither a size in pixels nor a pair of them (height, width)")
         return sizes
 

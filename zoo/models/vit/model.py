@@ -94,7 +94,7 @@ class Attention(Module):
     def __init__(self, w: Weights, cfg: ViTConfig):
         D = cfg.hidden_size
         self.heads = cfg.num_attention_heads
-        self.qkv = Linear.fused(w / "attention", ["query", "key", "value"], D, [D, D, D], bias=cfg.qkv_bias)
+        self.qkv = Linear.fuse(w / "attention", ["query", "key", "value"], D, [D, D, D], bias=cfg.qkv_bias)
         self.dropout = Dropout(cfg.attention_probs_dropout_prob)
         self.out = Linear(w / "output.dense", D, D, dropout=cfg.hidden_dropout_prob)
 
@@ -107,15 +107,15 @@ class Attention(Module):
 class Layer(Module):
     def __init__(self, w: Weights, cfg: ViTConfig):
         D, F = cfg.hidden_size, cfg.intermediate_size
-        self.norm_before = LayerNorm(w / "layernorm_before", D, cfg.layer_norm_eps)
+        self.attention_norm = LayerNorm(w / "layernorm_before", D, cfg.layer_norm_eps)
         self.attention = Attention(w / "attention", cfg)
-        self.norm_after = LayerNorm(w / "layernorm_after", D, cfg.layer_norm_eps)
+        self.mlp_norm = LayerNorm(w / "layernorm_after", D, cfg.layer_norm_eps)
         self.up = Linear(w / "intermediate.dense", D, F, act=cfg.hidden_act)
         self.down = Linear(w / "output.dense", F, D, dropout=cfg.hidden_dropout_prob)
 
     def __call__(self, x: Array) -> Array:
         """x (B, T, D) -> (B, T, D)."""
-        y, x = self.norm_after.add(self.attention(self.norm_before(x)), x)
+        y, x = self.mlp_norm.add(self.attention(self.attention_norm(x)), x)
         return self.down(self.up(y), residual=x)
 
 

@@ -12,7 +12,7 @@ from ...nn import Linear
 from ...typing import Array
 from ...weights import NameMap, Weights
 from .config import WhisperConfig
-from .model import NAME_MAP, TIED, Decoder, Encoder, Stack
+from .model import NAME_MAP, TIED_WEIGHTS, Decoder, DecoderStack, Encoder
 
 
 class WhisperModel(Seq2SeqModel):
@@ -25,9 +25,9 @@ class WhisperModel(Seq2SeqModel):
 
     def __init__(self, w: Weights, cfg: WhisperConfig):
         self.config = cfg
-        self.encoder, self.decoder = Encoder(w / "encoder", cfg), BareDecoder(Stack(w / "decoder", cfg), cfg)
+        self.encoder, self.decoder = Encoder(w / "encoder", cfg), BareDecoder(DecoderStack(w / "decoder", cfg), cfg)
 
-    def checked(self, input_features: Array) -> SoundInputs:
+    def encoder_inputs(self, input_features: Array) -> SoundInputs:
         """input_features (C, N, W)."""
         return self.encoder.sounds(input_features)
 
@@ -36,7 +36,7 @@ class WhisperForCausalLM(Decoder):
     """The decoder in a file of its own, or out of one of both sides; it may be given an encoder's states."""
 
     name_map = NameMap(prefix="model", base=("decoder",), ignored=(r"^(model\.)?encoder\.", *NAME_MAP.ignored))
-    tied = TIED
+    tied = TIED_WEIGHTS
 
 
 class WhisperForAudioClassification(SoundModel):

@@ -22,7 +22,7 @@ from .config import WhisperConfig
 
 EPS = 1e-5
 NAME_MAP = NameMap(prefix="model", base=("encoder", "decoder"), ignored=(r"^proj_out\.",))
-TIED = {"proj_out.weight": "model.decoder.embed_tokens.weight"}
+TIED_WEIGHTS = {"proj_out.weight": "model.decoder.embed_tokens.weight"}
 
 
 class SoundEmbeddings(Module):
@@ -162,7 +162,7 @@ class WordEmbeddings(Module):
         return self.dropout(x + ops.embedding(at, self.position, "positions"))
 
 
-class Stack(Module):
+class DecoderStack(Module):
     """The decoder's layers."""
 
     def __init__(self, w: Weights, cfg: WhisperConfig):
@@ -183,7 +183,7 @@ class Decoder(Seq2SeqDecoder):
 
     def __init__(self, w: Weights, cfg: WhisperConfig):
         self.config = cfg
-        self.base_model = Stack(w / "model.decoder", cfg)
+        self.base_model = DecoderStack(w / "model.decoder", cfg)
         self.head = Linear(w / "proj_out", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
 
 
@@ -192,7 +192,7 @@ class WhisperForConditionalGeneration(EncoderDecoder):
 
     config_class = WhisperConfig
     name_map = NAME_MAP
-    tied = TIED
+    tied = TIED_WEIGHTS
     arguments = ("input_features",)
 
     def __init__(self, w: Weights, cfg: WhisperConfig):
@@ -200,6 +200,6 @@ class WhisperForConditionalGeneration(EncoderDecoder):
         self.encoder = Encoder(w / "model.encoder", cfg)
         self.decoder = Decoder(w, cfg)
 
-    def checked(self, input_features: Array) -> SoundInputs:
+    def encoder_inputs(self, input_features: Array) -> SoundInputs:
         """input_features (C, N, W)."""
         return self.encoder.sounds(input_features)
