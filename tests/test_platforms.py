@@ -48,7 +48,7 @@ def main():
     from zoo.processes import in_processes
     from zoo.apps.bench.contender import _peak
     from zoo.apps.cli.doctor import describe
-    from zoo.devices import resolved
+    from zoo.devices import resolve_device
     from zoo.guards.confined import Confined, Job, StoppedError
     from zoo.ops.on_numpy import threads
     from zoo.text.template import render
@@ -59,7 +59,7 @@ def main():
     found["rendered"] = render("{{ 'a' * 3 }}", {}, 1 << 20).text
     render("{% for i in range(10 ** 9) %}{% endfor %}", {}, 1 << 20)
     found["after"] = render("{{ 1 + 1 }}", {}, 1 << 20).text
-    found["device"] = resolved("cpu")
+    found["device"] = resolve_device("cpu")
     found["doctor"] = sorted(describe())
     print(json.dumps(found))
 

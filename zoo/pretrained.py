@@ -245,7 +245,7 @@ class Pretrained(Trainable):
         """The model of a checkpoint whose files are on this machine; options as for `zoo.load_model`."""
         from .weights.adapter import Adapter
         from .weights.files import non_finite
-        from .weights.quantised_source import as_quantised
+        from .weights.quantised_source import as_quantised_source
 
         own = config.part(cls.config_class)
         if own is None:
@@ -265,7 +265,7 @@ class Pretrained(Trainable):
             config = replace(config, id2label=named_labels(None, labels))
         source = checkpoint.open_weights()
         try:
-            source = as_quantised(source, config.extra)
+            source = as_quantised_source(source, config.extra)
             adapted = source
             if adapter is not None:
                 ties = cls.ties(config)

@@ -43,7 +43,7 @@ def folder(request, tmp_path, monkeypatch) -> Path:
     (target / "gone.onnx").write_text("old")
     target.chmod(0o750)
     if request.param == "moved":
-        monkeypatch.setattr(module, "_exchanged", lambda a, b: False)
+        monkeypatch.setattr(module, "_exchange", lambda a, b: False)
     if request.param == "working directory":
         monkeypatch.chdir(target)
     return target
@@ -84,8 +84,8 @@ def test_an_exception_leaves_the_old_files(error, folder, monkeypatch):
     def no_exchange(a, b):
         raise error
 
-    if module._exchanged.__name__ == "_exchanged" and Path.cwd() != folder:
-        monkeypatch.setattr(module, "_exchanged", no_exchange)
+    if module._exchange.__name__ == "_exchange" and Path.cwd() != folder:
+        monkeypatch.setattr(module, "_exchange", no_exchange)
     monkeypatch.setattr(os, "replace", fails)
     with pytest.raises(type(error)):
         write(folder, "new")

@@ -49,7 +49,7 @@ with one_writer(Path(sys.argv[1]), 10):
 
 def test_a_writer_that_died_blocks_nobody(tmp_path, monkeypatch):
     """One that lives does, until it ends, however it ends."""
-    monkeypatch.setattr("zoo.checkpoint.lock_file.PATIENCE", 0.05)
+    monkeypatch.setattr("zoo.checkpoint.lock_file.LOCK_TIMEOUT", 0.05)
     path = tmp_path / "zoo.lock"
     (tmp_path / ".zoo.lock.writing").touch()  # left behind
     lock(["stories260k"], path)

@@ -51,7 +51,7 @@ def bomb() -> bytes:
 
 @pytest.fixture
 def hurried(monkeypatch):
-    monkeypatch.setattr(module, "JOB", module.JOB._replace(seconds=1, patience=20.0))
+    monkeypatch.setattr(module, "JOB", module.JOB._replace(seconds=1, wall_seconds=20.0))
 
 
 @pytest.mark.usefixtures("hurried")
@@ -98,7 +98,7 @@ def test_a_process_for_each_file_and_a_spare_one():
         with open_document(pdf([GOOD])) as first, open_document(pdf([GOOD])) as second:
             processes = {file._pages._process._process.pid for file in (first, second)}  # type: ignore[union-attr]
             assert len(processes) == 2
-            (spare,) = (one for command, one in confined._SPARE.items() if one and "pdf_job" in str(command))
+            (spare,) = (one for command, one in confined._SPARE_PROCESSES.items() if one and "pdf_job" in str(command))
             assert spare.pid not in processes
     with open_document(pdf([GOOD])) as document:
         assert document._pages._process._process is spare  # type: ignore[union-attr]

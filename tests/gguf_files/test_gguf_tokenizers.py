@@ -202,7 +202,7 @@ def test_the_tokens_that_end_an_answer(chat):
 def test_a_tokenizer_json_in_the_file_comes_first(chat, tmp_path):
     stated = (chat[0] / "tokenizer.json").read_text(encoding="utf-8")
     m = Metadata({**_metadata(chat[1]), "tokenizer.huggingface.json": stated, "tokenizer.ggml.pre": "no-such"}, "llama")
-    assert GGUFTokenizer(m).stated() == stated.encode()
+    assert GGUFTokenizer(m).tokenizer_json() == stated.encode()
 
 
 def test_flags_put_tokens_around(chat):

@@ -13,7 +13,7 @@ import pytest
 import zoo
 from parity.checkpoints import build
 from tests.graphs.test_onnx_tasks import TASKS, assert_close
-from zoo.checkpoint.names import EMBEDDED
+from zoo.checkpoint.names import EMBEDDED_NAMES
 from zoo.errors import CheckpointError, InputError, UnsupportedError
 
 onnx = pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
@@ -27,9 +27,9 @@ def exported(tmp_path):
     """A function: the folder of an export, and the checkpoint that it is of."""
 
     def make(spec, **options):
-        if spec not in EMBEDDED:
+        if spec not in EMBEDDED_NAMES:
             pytest.importorskip("torch", reason="needs torch, which makes the checkpoints")
-        checkpoint = spec if spec in EMBEDDED else build(spec, tmp_path / "checkpoint")
+        checkpoint = spec if spec in EMBEDDED_NAMES else build(spec, tmp_path / "checkpoint")
         return zoo.export(checkpoint, tmp_path / "export", **options), checkpoint
 
     return make

@@ -10,7 +10,7 @@ import pytest
 import zoo
 from parity.checkpoints import build
 from parity.specs import SPECS
-from zoo.checkpoint.names import EMBEDDED
+from zoo.checkpoint.names import EMBEDDED_NAMES
 from zoo.errors import UnsupportedError
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
@@ -53,7 +53,7 @@ def written(spec, folder):
 
 @pytest.fixture
 def checkpoint(tmp_path):
-    return lambda spec: spec if spec in EMBEDDED else written(spec, tmp_path / spec)
+    return lambda spec: spec if spec in EMBEDDED_NAMES else written(spec, tmp_path / spec)
 
 
 def assert_close(a, b):

@@ -202,8 +202,8 @@ def test_one_process_is_kept_and_another_started_where_it_dies(process):
 
 
 def test_a_process_whose_time_ends_as_it_answers(job, monkeypatch):
-    ended = confined._Watch.ended
-    monkeypatch.setattr(confined._Watch, "ended", lambda watch: ended(watch) or True)
+    stop = confined._Watch.stop
+    monkeypatch.setattr(confined._Watch, "stop", lambda watch: stop(watch) or True)
     for process in (Confined(job), Confined(job, "")):  # while it starts, or opens its file
         with pytest.raises(StoppedError, match="it takes too long"):
             answer(process, "answer = 1")

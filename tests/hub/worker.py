@@ -48,7 +48,7 @@ def main() -> None:
     if limit := os.environ.get("TEST_FILE_SIZE"):  # stands for a full disk: writes beyond it fail
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
     if seconds := os.environ.get("TEST_PATIENCE"):
-        zoo.files.download.PATIENCE = float(seconds)
+        zoo.files.download.MIN_TIMEOUT = float(seconds)
     wait = time.sleep
     time.sleep = lambda seconds: wait(min(float(seconds), 0.02))  # huggingface_hub waits up to 8 s between its retries
     said: list[str] = []

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from zoo.images.lines import is_blank, resampled, split_lines, split_words
+from zoo.images.lines import is_blank, resample_views, split_lines, split_words
 
 SCANS = Path(__file__).parents[1] / "data" / "text_lines"
 TEXTS = (
@@ -168,7 +168,7 @@ def test_the_widest_line_has_sixteen_parts(rng):
 def test_a_low_line_is_resampled(rng):
     line = rng.integers(0, 200, (6, 9, 3)).astype(np.uint8)
     line[0] = line[-1] = 250
-    halves, above, below, smooth = resampled(line, 12)
+    halves, above, below, smooth = resample_views(line, 12)
     assert halves.shape == above.shape == below.shape == (7, 9, 3)
     assert (below[:6] == line).all()
     assert (above[1:] == line).all()

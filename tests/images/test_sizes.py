@@ -8,7 +8,7 @@ import pytest
 
 from zoo.errors import ConfigError, InputError, UnsupportedError
 from zoo.images import ImageProcessor
-from zoo.images.sizes import resized
+from zoo.images.sizes import resized_shape
 
 DETR = {"image_processor_type": "DetrImageProcessor"}
 
@@ -23,7 +23,7 @@ def test_shortest_and_longest_edge_equal_transformers(shortest: int, longest: in
     for _ in range(5000):
         height, width = rng.randint(1, 3500), rng.randint(1, 3500)
         wanted = transformers.get_size_with_aspect_ratio((height, width), shortest, longest)
-        assert resized(size, height, width) == wanted, (height, width)
+        assert resized_shape(size, height, width) == wanted, (height, width)
 
 
 @pytest.mark.parametrize("longest", [800, 1000, 7])
@@ -32,12 +32,12 @@ def test_longest_edge_alone(longest: int) -> None:
     rng = random.Random(longest)
     for _ in range(2000):
         height, width = rng.randint(1, 3500), rng.randint(1, 3500)
-        h, w = resized({"longest_edge": longest}, height, width)
+        h, w = resized_shape({"longest_edge": longest}, height, width)
         assert max(h, w) == longest
         long, short = max(height, width), min(height, width)
         assert abs(min(h, w) * long - longest * short) <= long / 2
         assert (h >= w) == (height >= width) or h == w
-    assert resized({"longest_edge": 5}, 2, 4) == (2, 5)  # 2.5 to the even 2
+    assert resized_shape({"longest_edge": 5}, 2, 4) == (2, 5)  # 2.5 to the even 2
 
 
 def test_with_size() -> None:

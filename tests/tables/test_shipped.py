@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 import zoo
 from zoo.apps.tables import TableExtractor
-from zoo.checkpoint.names import EMBEDDED
+from zoo.checkpoint.names import EMBEDDED_NAMES
 from zoo.images import lines
 from zoo.images.lines import split_words
 from zoo.tasks import read
@@ -21,15 +21,15 @@ DATA = Path(zoo.__file__).parent / "data"
 
 
 def test_they_are_small_and_have_a_card():
-    files = [path for name in EMBEDDED for path in (DATA / name).iterdir()]
+    files = [path for name in EMBEDDED_NAMES for path in (DATA / name).iterdir()]
     assert sum(path.stat().st_size for path in files) < 12 << 20
-    for name in EMBEDDED:
+    for name in EMBEDDED_NAMES:
         card = (DATA / name / "README.md").read_text(encoding="utf-8")
         assert name == "stories260k" or "license: apache-2.0" in card
         assert "Not scored yet" not in card
 
 
-@pytest.mark.parametrize("name", EMBEDDED)
+@pytest.mark.parametrize("name", EMBEDDED_NAMES)
 def test_each_is_loaded_by_name(name: str):
     task = zoo.load(name)
     image = np.full((60, 400, 3), 255, np.uint8)
@@ -93,14 +93,14 @@ def test_an_uncertain_line_is_read_again_and_a_certain_one_once(monkeypatch: pyt
     def stretched(image: np.ndarray, factor: float) -> np.ndarray:
         factors.append(factor)
         assert image is not images[0]
-        return lines.stretched(image, factor)
+        return lines.stretch(image, factor)
 
     def resampled(image: np.ndarray, height: int) -> list[np.ndarray]:
         again.append(image)
-        return lines.resampled(image, height)
+        return lines.resample_views(image, height)
 
-    monkeypatch.setattr(read, "stretched", stretched)
-    monkeypatch.setattr(read, "resampled", resampled)
+    monkeypatch.setattr(read, "stretch", stretched)
+    monkeypatch.setattr(read, "resample_views", resampled)
     found = task(images)
     assert found[0].text == "Revenue 2023"
     assert found[0].confidence >= read.SURE
@@ -133,7 +133,7 @@ def test_an_uncertain_line_is_what_all_views_together_find_likeliest(low: bool, 
 
     for text in ("Wm llI1 rnm", "e8B6a0Oc9", "im n m 5S"):
         image = drawn(text, 9, 1.3) if low else drawn(text, 18, 2.4)
-        again = lines.resampled(image, 32) if low else [lines.stretched(image, factor) for factor in read.WIDTHS]
+        again = lines.resample_views(image, 32) if low else [lines.stretch(image, factor) for factor in read.WIDTHS]
         views = [image, *again]
         pixels = processor(images=[padded(view) for view in views], return_tensors="pt").pixel_values
         with monkeypatch.context() as patch:

@@ -15,7 +15,7 @@ from PIL import Image
 import zoo
 from parity.checkpoints import build
 from parity.specs import SPECS
-from zoo.checkpoint.names import EMBEDDED
+from zoo.checkpoint.names import EMBEDDED_NAMES
 from zoo.errors import BatchError, InputError, ZooError
 from zoo.tasks.arguments import collect_results, map_good
 
@@ -68,7 +68,7 @@ KINDS: dict[str, tuple[list[Any], list[Any]]] = {
 def loaded(name: str, folder: Path) -> Any:
     _, spec, _ = TASKS[name]
     task = name.partition(" ")[0].rstrip(",")
-    if spec in EMBEDDED:
+    if spec in EMBEDDED_NAMES:
         return zoo.load(spec)
     if SPECS[spec].format not in ("safetensors", "sharded"):
         pytest.importorskip("torch", reason="needs torch, to write a .bin file")

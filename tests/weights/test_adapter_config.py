@@ -8,7 +8,14 @@ import typing
 import pytest
 
 from zoo.errors import CheckpointError, ConfigError, UnsupportedError, ZooError
-from zoo.weights.adapter_config import HONOURED, IDLE, PLAIN_INITS, REFUSED, SUBTRACTED_INITS, AdapterConfig
+from zoo.weights.adapter_config import (
+    HONOURED_FIELDS,
+    IDLE_FIELDS,
+    PLAIN_INITS,
+    REFUSED_FIELDS,
+    SUBTRACTED_INITS,
+    AdapterConfig,
+)
 
 Q, V = (f"model.layers.{i}.self_attn.{name}" for i, name in ((0, "q_proj"), (11, "v_proj")))
 
@@ -22,7 +29,7 @@ def test_no_field_of_peft_is_forgotten():
     """A field that a version of peft adds must be put into one of the three tables."""
     peft = pytest.importorskip("peft", reason="needs peft, whose fields they are")
     fields = {field.name for field in dataclasses.fields(peft.LoraConfig)}
-    known = [*HONOURED, *IDLE, *REFUSED]
+    known = [*HONOURED_FIELDS, *IDLE_FIELDS, *REFUSED_FIELDS]
     assert sorted(known) == sorted(set(known))
     assert fields == set(known)
 

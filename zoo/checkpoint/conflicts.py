@@ -29,7 +29,7 @@ def refuse_package(folder: Path) -> None:
 
 def refuse_other_weights(folder: Path, own: str) -> None:
     """Raise ZooError if a folder has weights under another name than `own`: there would be two models in it."""
-    names = _found(folder, os.listdir)
+    names = _list_names(folder, os.listdir)
     _refuse(folder, sorted(n for n in names if n != own and _OTHER_WEIGHTS.fullmatch(n)))
 
 
@@ -40,7 +40,7 @@ def refuse_other_files(folder: Path, written: Collection[str]) -> None:
     """
     from .files import beside_weights
 
-    _refuse(folder, [n for n in _found(folder, beside_weights) if n not in written])
+    _refuse(folder, [n for n in _list_names(folder, beside_weights) if n not in written])
 
 
 def refuse_other_kind(folder: Path, config: dict[str, Any]) -> None:
@@ -59,7 +59,7 @@ def refuse_other_kind(folder: Path, config: dict[str, Any]) -> None:
         refuse_other_files(folder, (CONFIG,))
 
 
-def _found(folder: Path, names_in: Callable[[Path], list[str]]) -> list[str]:
+def _list_names(folder: Path, names_in: Callable[[Path], list[str]]) -> list[str]:
     try:
         return names_in(folder) if folder.is_dir() else []
     except OSError as e:

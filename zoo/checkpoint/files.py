@@ -19,7 +19,7 @@ from ..weights.adapter import FILES as ADAPTER_FILES
 from ..weights.files import open_weights, weight_files
 from .config_file import read_config
 from .modules import MODULES, encoder_task, read_modules
-from .names import GGUF, Name
+from .names import GGUF, CheckpointRef
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -40,7 +40,7 @@ _SMALL_FILES = {
 TEMPLATES = "additional_chat_templates"
 _MODULE_FOLDER = re.compile(r"[0-9]+_[A-Za-z]+(?:/[A-Za-z0-9_]*_[A-Za-z]+)?")
 
-NESTED = "0_Transformer"
+NESTED_FOLDER = "0_Transformer"
 EMBEDDED_IN = Path(__file__).parent.parent / "data"  # the folders of the checkpoints that come with zoo
 
 
@@ -120,15 +120,15 @@ def beside_weights_among(names: Collection[str]) -> list[str]:
 
 def nested_transformer(names: Collection[str]) -> str | None:
     """The folder of the model in the first layout of sentence-transformers, "0_Transformer", or None."""
-    is_nested = {"modules.json", f"{NESTED}/config.json"}.issubset(names)
-    return NESTED if is_nested else None
+    is_nested = {"modules.json", f"{NESTED_FOLDER}/config.json"}.issubset(names)
+    return NESTED_FOLDER if is_nested else None
 
 
 class NestedFolder(CheckpointFolder):
     """A folder of that layout, shown as today's: the transformer's files and modules.json are in one folder."""
 
     def at(self, name: str) -> Path:
-        inside = super().at(f"{NESTED}/{name}")
+        inside = super().at(f"{NESTED_FOLDER}/{name}")
         return inside if name in _SMALL_FILES and inside.is_file() else super().at(name)
 
     def has(self, name: str) -> bool:
@@ -140,7 +140,7 @@ class NestedFolder(CheckpointFolder):
             return data
         modules = parse_json_list(data, self.where(name))
         for module in modules:
-            if isinstance(module, dict) and module.get("path") == NESTED:
+            if isinstance(module, dict) and module.get("path") == NESTED_FOLDER:
                 module["path"] = ""
         return json.dumps(modules, indent=2).encode()
 
@@ -151,7 +151,7 @@ class NestedFolder(CheckpointFolder):
             super().copy(name, target)
 
 
-def local_checkpoint(name: Name, weights: bool = True, adapters: bool = False) -> Checkpoint:
+def local_checkpoint(name: CheckpointRef, weights: bool = True, adapters: bool = False) -> Checkpoint:
     """The checkpoint at a path, or one that comes with zoo; NotFoundError or HubError if there is none.
 
     adapters: a folder with a LoRA adapter alone is one too, without weights.

@@ -31,14 +31,14 @@ from ..files.json_file import read_json
 from ..weights.files import WEIGHT_FILES, read_index
 from .files import Checkpoint, local_checkpoint
 from .modules import leaves_folder
-from .names import Name
+from .names import CheckpointRef
 
 VERSION = 1
 MAX_BYTES = 16 << 20
 _CHUNK = 1 << 20
 _HASH = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-PATIENCE = 10  # seconds to wait for another process that writes the same lock
+LOCK_TIMEOUT = 10  # seconds to wait for another process that writes the same lock
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class LockEntry:
 
 def entry_of(checkpoint: Checkpoint) -> LockEntry:
     """A checkpoint's entry for a lock.  All files are read, four at a time and a MiB of each."""
-    return LockEntry(checkpoint.revision, _hashed(checkpoint.folder, used_files(checkpoint)))
+    return LockEntry(checkpoint.revision, _hash_files(checkpoint.folder, used_files(checkpoint)))
 
 
 def used_files(checkpoint: Checkpoint) -> list[str]:
@@ -102,7 +102,7 @@ def write_lock(path: str | os.PathLike[str], entries: Mapping[str, LockEntry]) -
     path = lock_path(path)
     try:
         target = Path(os.path.realpath(path))
-        with one_writer(target, PATIENCE, LockError):
+        with one_writer(target, LOCK_TIMEOUT, LockError):
             merged = {**(read_lock(path) if path.exists() else {}), **entries}
             checkpoints = {name: _as_json(merged[name]) for name in sorted(merged)}
             text = json.dumps({"version": VERSION, "checkpoints": checkpoints}, indent=1, ensure_ascii=False) + "\n"
@@ -135,7 +135,7 @@ def lock_path(path: str | os.PathLike[str]) -> Path:
 
 
 def entry_in(
-    entries: Mapping[str, LockEntry], path: str | os.PathLike[str], name: Name, revision: str | None = None
+    entries: Mapping[str, LockEntry], path: str | os.PathLike[str], name: CheckpointRef, revision: str | None = None
 ) -> LockEntry:
     """The entry of a checkpoint among those of the lock at `path`.
 
@@ -156,7 +156,7 @@ def entry_in(
     return entry
 
 
-def locked_checkpoint(name: Name, entry: LockEntry) -> Checkpoint:
+def locked_checkpoint(name: CheckpointRef, entry: LockEntry) -> Checkpoint:
     """The checkpoint or the adapter in the folder of an entry, with which it is not compared yet; LockError if there is
     none."""
     try:
@@ -200,13 +200,13 @@ def differences(entry: LockEntry, found: Checkpoint) -> list[str]:
             same_size.append(name)
         else:
             problems.append(f"{folder / name} has {size} bytes, the lock names {wanted}")
-    for name, file in _hashed(folder, same_size).items():
+    for name, file in _hash_files(folder, same_size).items():
         if file != entry.files[name]:
             problems.append(f"{folder / name} has sha256 {file.sha256}, the lock names {entry.files[name].sha256}")
     return problems
 
 
-def key_of(name: Name) -> str:
+def key_of(name: CheckpointRef) -> str:
     """The name of a checkpoint in a lock."""
     try:
         name.text.encode()
@@ -215,13 +215,13 @@ def key_of(name: Name) -> str:
     return Path(os.path.normpath(name.text)).as_posix() if name.is_path else name.text
 
 
-def _hashed(folder: Path, names: Collection[str]) -> dict[str, LockedFile]:
+def _hash_files(folder: Path, names: Collection[str]) -> dict[str, LockedFile]:
     """The sizes and hashes of files, by name; hashing releases the interpreter, so four are read at once."""
     with ThreadPoolExecutor(4) as pool:
-        return dict(zip(names, pool.map(lambda name: _hashed_file(folder / name), names), strict=True))
+        return dict(zip(names, pool.map(lambda name: _hash_file(folder / name), names), strict=True))
 
 
-def _hashed_file(path: Path) -> LockedFile:
+def _hash_file(path: Path) -> LockedFile:
     digest, size, buffer = hashlib.sha256(), 0, bytearray(_CHUNK)
     try:
         with path.open("rb", buffering=0) as file:

@@ -48,7 +48,7 @@ OUTPUTS = {  # task -> the output of the model that the module takes, and the na
     "text-generation": ("logits", "causal_logits"),
 }
 # The keys of config_sentence_transformers.json of every class.
-SHARED = ("__version__", "model_type", "prompts", "default_prompt_name", "similarity_fn_name", "requirements")
+SHARED_KEYS = ("__version__", "model_type", "prompts", "default_prompt_name", "similarity_fn_name", "requirements")
 
 
 class TransformerSettings(NamedTuple):
@@ -225,5 +225,5 @@ def read_settings(
     if similarity is not None and similarity not in similarities:
         known = f"only {', '.join(similarities)}"
         raise UnsupportedError(f"{path}: similarity_fn_name {similarity!r} is not implemented, {known}")
-    warn_unknown(raw, (*SHARED, *own), path)
+    warn_unknown(raw, (*SHARED_KEYS, *own), path)
     return EncoderSettings(prompts, default, similarity, raw, (SETTINGS,))

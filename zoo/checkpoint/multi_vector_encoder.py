@@ -42,7 +42,7 @@ PYLATE = (
     *("query_prefix", "document_prefix", "skiplist_words", *LENGTHS),
     *("do_query_expansion", "attend_to_expansion_tokens", "attend_to_mask_tokens"),
 )
-EXPANDED = 32  # tokens of a query, unless a file has another number
+QUERY_LENGTH = 32  # tokens of a query, unless a file has another number
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def read_stanford(folder: CheckpointFolder, source: Source, hidden_size: int) ->
         "query": f"{raw.get('query_token_id') or '[unused0]'} ",
         "document": f"{raw.get('doc_token_id') or '[unused1]'} ",
     }
-    length = count_in(raw, "query_maxlen", where) or EXPANDED
+    length = count_in(raw, "query_maxlen", where) or QUERY_LENGTH
     longest = count_in(raw, "doc_maxlen", where)
     return MultiVectorEncoder(
         steps=(cast(Step, project), normalize),
@@ -184,7 +184,7 @@ def _expansion(raw: dict[str, Any], where: str, pylate: bool) -> Expansion | Non
     if given is None:
         if not pylate or "query_expansion" in raw or raw.get("do_query_expansion") is False:
             return None
-        length = count_in(raw, "query_length", where) or EXPANDED
+        length = count_in(raw, "query_length", where) or QUERY_LENGTH
         attended = raw.get("attend_to_expansion_tokens", raw.get("attend_to_mask_tokens"))
         return Expansion(length, bool(attended))
     length = count_in(given, "length", where) if isinstance(given, dict) else None

@@ -10,13 +10,13 @@ from ..errors import HubError, nearest
 from ..files.inside import is_file_name
 
 # Checkpoints that come with zoo, by name: folders in zoo/data.
-EMBEDDED = ("stories260k", "zoo-read", "zoo-table-structure", "zoo-table-detect")
+EMBEDDED_NAMES = ("stories260k", "zoo-read", "zoo-table-structure", "zoo-table-detect")
 GGUF = ".gguf"
 _REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 _NOT_IN_REVISION = re.compile(r"^$|^[/.-]|\.\.|[\x00-\x20\x7f\\:?*\[~^]")  # what git forbids in a reference
 
 
-class Name(NamedTuple):
+class CheckpointRef(NamedTuple):
     """A user's name of a checkpoint, and True if it is a path (and neither a hub name nor EMBEDDED)."""
 
     text: str
@@ -25,12 +25,12 @@ class Name(NamedTuple):
     @property
     def is_local(self) -> bool:
         """True if no hub is needed."""
-        return self.is_path or self.text in EMBEDDED
+        return self.is_path or self.text in EMBEDDED_NAMES
 
     @property
     def embedded_guess(self) -> str:
         """The end of a message: the checkpoint that comes with zoo and has nearly this name, or nothing."""
-        return nearest(self.text, EMBEDDED)
+        return nearest(self.text, EMBEDDED_NAMES)
 
     @property
     def repository(self) -> tuple[str, str | None]:
@@ -48,7 +48,7 @@ class Name(NamedTuple):
         return repo, file
 
 
-def as_name(name_or_folder: str | os.PathLike[str], revision: object = None) -> Name:
+def as_name(name_or_folder: str | os.PathLike[str], revision: object = None) -> CheckpointRef:
     """The name that a user gave; HubError if it is none, or if a revision was asked for that it cannot have.
 
     It is a path if it exists, is a `Path`, or looks like one: starts with `.`, `/`, `~` or a drive letter, or is a
@@ -60,7 +60,7 @@ def as_name(name_or_folder: str | os.PathLike[str], revision: object = None) -> 
     looks_gguf = given.endswith(GGUF) and ":" not in given
     # os.path.exists answers False where pathlib raises: NUL bytes, names that are too long.
     looks = given.startswith((".", "/", "\\", "~")) or re.match(r"[A-Za-z]:[\\/]", given) or os.path.exists(given)
-    name = Name(given, isinstance(name_or_folder, os.PathLike) or bool(looks) or looks_gguf)
+    name = CheckpointRef(given, isinstance(name_or_folder, os.PathLike) or bool(looks) or looks_gguf)
     if revision is not None and name.is_local:
         raise HubError(f"revision {revision!r} was asked for the folder {given!r}: only hub names have revisions")
     if revision is not None and (not isinstance(revision, str) or _NOT_IN_REVISION.search(revision)):

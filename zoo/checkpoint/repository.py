@@ -16,12 +16,12 @@ from ..files.download import Request, fetch_file, listing, no_download
 from ..options import Options
 from ..warning import warn
 from ..weights.files import choose_weight_file, is_index, read_index
-from .files import NESTED, Checkpoint, beside_weights_among, in_folder, in_gguf, nested_transformer
+from .files import NESTED_FOLDER, Checkpoint, beside_weights_among, in_folder, in_gguf, nested_transformer
 from .lock_file import LockEntry, used_files
-from .names import GGUF, Name
+from .names import GGUF, CheckpointRef
 
 
-def from_hub(name: Name, options: Options, entry: LockEntry | None, with_weights: bool = True) -> Checkpoint:
+def from_hub(name: CheckpointRef, options: Options, entry: LockEntry | None, with_weights: bool = True) -> Checkpoint:
     """The checkpoint of a repository's name, or of its entry in a lock, with which it is not compared yet."""
     repo, file = name.repository
     revision = options.revision if entry is None else entry.revision
@@ -49,14 +49,14 @@ def _in_cache(request: Request) -> Checkpoint:
     revision = request.revision or constants.DEFAULT_REVISION
     cache = request.cache_dir or constants.HF_HUB_CACHE
     first, found = request.file or "config.json", None
-    for name in (request.file,) if request.file else ("config.json", f"{NESTED}/config.json"):
+    for name in (request.file,) if request.file else ("config.json", f"{NESTED_FOLDER}/config.json"):
         found = try_to_load_from_cache(request.repo, name, cache_dir=cache, revision=revision)
         if isinstance(found, str):
             first = name
             break
     if not isinstance(found, str):
         raise OfflineError(f"{request} is not in the cache {cache} (no {first}), and {no_download()}")
-    folder = _without(Path(found), first)
+    folder = _folder_of(Path(found), first)
     try:
         if request.file:
             return in_gguf(request.display, folder, request.file, folder.name)
@@ -99,7 +99,7 @@ def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
 
     # Asked for by the user's word for the revision: that makes huggingface_hub note which commit it stands for, which
     # offline loads go by.  Where somebody has pushed since the listing, we move on to what was pushed.
-    folder = _without(fetch_file(request, first, request.revision), first)
+    folder = _folder_of(fetch_file(request, first, request.revision), first)
     if folder.name != commit:
         commit, listed = listing(request)
         if folder.name != commit:
@@ -134,6 +134,6 @@ def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
     return in_folder(request.repo, folder, commit, request.weights, index)
 
 
-def _without(path: Path, name: str) -> Path:
+def _folder_of(path: Path, name: str) -> Path:
     """The folder that a file of a repository is relative to."""
     return path.parents[name.count("/")]

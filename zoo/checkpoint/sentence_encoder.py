@@ -46,7 +46,7 @@ SIZES = ("embedding_dimension", "word_embedding_dimension")  # two names of one 
 ACTIVATIONS = {"Identity": None, "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "SiLU": "silu"}
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 MODULE_NAMES = ("module_input_name", "module_output_name")  # settings: what a module reads and writes
-PART = 256  # tokens whose states are added one after another
+CHUNK = 256  # tokens whose states are added one after another
 SENTENCE = "sentence_embedding"  # sentence-transformers' name of the vector
 ROUTERS = ("Router", "Asym")  # the second is its first name
 
@@ -181,8 +181,8 @@ def pool(x: np.ndarray, mask: np.ndarray, modes: tuple[str, ...]) -> np.ndarray:
             weights = mask * np.arange(1.0, T + 1) if mode == "weightedmean" else mask * 1.0
             # In parts: thousands of numbers that are added one after another lose digits.
             own, total = weights.astype(x.dtype), np.zeros_like(x[:, 0])
-            for at in range(0, T, PART):
-                total += np.einsum("btd,bt->bd", x[:, at : at + PART], own[:, at : at + PART], optimize=False)
+            for at in range(0, T, CHUNK):
+                total += np.einsum("btd,bt->bd", x[:, at : at + CHUNK], own[:, at : at + CHUNK], optimize=False)
             count = np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
             part = total / (np.sqrt(count) if mode == "mean_sqrt_len_tokens" else count)
         parts.append(part.astype(np.float32, copy=False))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from .atomic_write import replace, to_disk
 
-LAST = "config.json"  # without which nobody loads a folder
-MAX_LINKS = 10_000  # of other files in the folder: a home perhaps
+LAST_FILE = "config.json"  # without it nobody loads a folder
+MAX_LINKS = 10_000  # other files in the folder: it may be a home
 _placing = threading.Lock()  # several threads may write the same folder: each takes its place alone
 
 
@@ -33,18 +33,18 @@ def atomic_folder(folder: Path, replaces: Collection[str] = ()) -> Iterator[Path
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     beside, inside = target.with_name(f".{target.name}.{own}.part"), target / f".{own}.part"
-    staged = _made(beside) if not target.is_dir() or _may_move(target) else _made(inside)
+    staged = _make_folder(beside) if not target.is_dir() or _may_move(target) else _make_folder(inside)
     try:
         yield staged
-        new = sorted(_files(staged), key=lambda path: path == Path(LAST))
+        new = sorted(_files(staged), key=lambda path: path == Path(LAST_FILE))
         for path in new:
             to_disk(staged / path)
         with _placing:
             if not _is_first(staged, target):
                 earlier = [path.relative_to(target) for one in replaces for path in target.glob(one)]
                 old = {path for path in (*new, *earlier) if os.path.lexists(target / path)}
-                if not (old and staged == beside and _swapped(staged, target, {*new, *old})):
-                    last = sorted(old, key=lambda path: path != Path(LAST))
+                if not (old and staged == beside and _swap(staged, target, {*new, *old})):
+                    last = sorted(old, key=lambda path: path != Path(LAST_FILE))
                     _move(staged, target, new, last, target / f".before-{own}")
         to_disk(target)
         to_disk(target.parent)
@@ -66,7 +66,7 @@ def _is_first(staged: Path, target: Path) -> bool:
     return True
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder, ignore_errors=True)  # of a killed process with this number
     folder.mkdir()
@@ -84,7 +84,7 @@ def _files(folder: Path) -> list[Path]:
     return [Path(parent, name).relative_to(folder) for parent, _, files in os.walk(folder) for name in files]
 
 
-def _swapped(staged: Path, target: Path, but: Collection[Path]) -> bool:
+def _swap(staged: Path, target: Path, but: Collection[Path]) -> bool:
     """Exchange two folders, once `staged` has links to the files of `target`; False if the system cannot."""
     if sys.platform not in ("linux", "darwin"):
         return False
@@ -107,10 +107,10 @@ def _swapped(staged: Path, target: Path, but: Collection[Path]) -> bool:
     except OSError:  # no links, or on several devices
         return False
     to_disk(staged)
-    return _exchanged(staged, target)
+    return _exchange(staged, target)
 
 
-def _exchanged(a: Path, b: Path) -> bool:
+def _exchange(a: Path, b: Path) -> bool:
     libc, names = ctypes.CDLL(None), (os.fsencode(a), os.fsencode(b))
     try:
         if sys.platform == "darwin":

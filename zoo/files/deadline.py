@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def within(seconds: Callable[[], float], call: Callable[[], T]) -> T:
+def run_within(seconds: Callable[[], float], call: Callable[[], T]) -> T:
     """The result of a call in a thread of its own.
 
     TimeoutError: it has taken longer than `seconds()`, which may grow meanwhile; the thread is left behind.

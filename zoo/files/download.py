@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import AccessError, HubError, NotFoundError, OfflineError
-from .deadline import within
+from .deadline import run_within
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 # Seconds for an answer of the hub and the beginning of a file; bytes a second of the rest, at the slowest; and where
 # an older huggingface_hub does not give a file's size.
-PATIENCE, PACE, DAY = 120.0, 10_000, 86_400.0
+MIN_TIMEOUT, MIN_BYTES_PER_SECOND, DAY = 120.0, 10_000, 86_400.0
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ def listing(request: Request) -> tuple[str, list[str]]:
         )
 
     try:
-        info = within(lambda: PATIENCE, ask)
+        info = run_within(lambda: MIN_TIMEOUT, ask)
     except Exception as error:  # whatever a server, a proxy or one of several HTTP libraries comes up with
-        raise _explained(error, request) from error
+        raise _explain(error, request) from error
     if not isinstance(info.sha, str) or not _COMMIT.fullmatch(info.sha):
         raise HubError(f"the hub answers with commit {info.sha!r} for {request}: expected 40 hexadecimal digits")
     listed = [str(sibling.rfilename) for sibling in info.siblings or ()]
@@ -67,13 +67,13 @@ def fetch_file(request: Request, name: str, revision: str | None) -> Path:
     from huggingface_hub import hf_hub_download
     from huggingface_hub.utils import tqdm
 
-    seconds, is_late = [PATIENCE], threading.Event()
+    seconds, is_late = [MIN_TIMEOUT], threading.Event()
 
     class Bar(tqdm):
         """A progress bar with the time that the file may take, which ends a download whose caller has given up."""
 
         def __init__(self, *args: Any, total: float | None = None, **options: Any):
-            seconds.append(PATIENCE + (total or 0) / PACE)
+            seconds.append(MIN_TIMEOUT + (total or 0) / MIN_BYTES_PER_SECOND)
             super().__init__(*args, total=total, **options)
 
         def update(self, n: float | None = 1) -> bool | None:
@@ -87,15 +87,15 @@ def fetch_file(request: Request, name: str, revision: str | None) -> Path:
     else:
         seconds.append(DAY)
     try:
-        path = within(lambda: max(seconds), lambda: hf_hub_download(request.repo, name, **options))
+        path = run_within(lambda: max(seconds), lambda: hf_hub_download(request.repo, name, **options))
     except Exception as error:
-        raise _explained(error, request, name) from error
+        raise _explain(error, request, name) from error
     finally:
         is_late.set()
     return Path(path)
 
 
-def _explained(error: Exception, request: Request, name: str | None = None) -> HubError:
+def _explain(error: Exception, request: Request, name: str | None = None) -> HubError:
     """The one error that says what the user can do about a failure in huggingface_hub."""
     from huggingface_hub import constants, errors
 
@@ -178,11 +178,11 @@ def safetensors_headers(request: Request, commit: str) -> dict[str, tuple[str, t
     from huggingface_hub import HfApi
 
     try:
-        found = within(
-            lambda: PATIENCE,
+        found = run_within(
+            lambda: MIN_TIMEOUT,
             lambda: HfApi(token=request.token).get_safetensors_metadata(request.repo, revision=commit),
         )
     except Exception as error:
-        raise _explained(error, request, "the headers of the weights") from error
+        raise _explain(error, request, "the headers of the weights") from error
     files = found.files_metadata.values()
     return {name: (str(t.dtype), tuple(t.shape)) for file in files for name, t in file.tensors.items()}

@@ -16,7 +16,7 @@ from ..errors import ConfigError, NotFoundError, ZooError, nearest_file
 from .inside import LFS_POINTER, check_regular
 
 # transformers writes int(1e30) if a tokenizer has no `model_max_length`.
-UNLIMITED = int(1e30)
+UNLIMITED_LENGTH = int(1e30)
 # The configs and indices of the largest models on the hub have near 10 MB and 100,000 values.  Both are bounded: `[],`
 # takes three bytes in a file, but a hundred in memory.
 MAX_BYTES = 32 << 20
@@ -77,7 +77,7 @@ def parse_json(
         found = sum(int(np.count_nonzero(signs == ord(sign))) for sign in ",[{")
         if found > max_values:
             raise error(f"{where}: more than {max_values} values ({found} commas and brackets)")
-    value = _parsed(data, where, error, make, "a JSON object", exact)
+    value = _parse(data, where, error, make, "a JSON object", exact)
     if not isinstance(value, dict):
         raise error(f"{where}: expected a JSON object, found a JSON {type(value).__name__}")
     return value
@@ -85,13 +85,13 @@ def parse_json(
 
 def parse_json_list(data: bytes, where: object, error: type[ZooError] = ConfigError) -> list[Any]:
     """`parse_json` of one list."""
-    value = _parsed(data, where, error, _as_it_is, "a JSON list")
+    value = _parse(data, where, error, _as_it_is, "a JSON list")
     if not isinstance(value, list):
         raise error(f"{where}: expected a JSON list, found a JSON {type(value).__name__}")
     return value
 
 
-def _parsed(
+def _parse(
     data: bytes,
     where: object,
     error: type[ZooError],
@@ -135,7 +135,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _integer(digits: str) -> int:
     # The length is checked first: converting 10^6 digits takes quadratic time.
-    if len(digits) > 40 or not (-(2**63) <= (value := int(digits)) < 2**63 or value == UNLIMITED):
+    if len(digits) > 40 or not (-(2**63) <= (value := int(digits)) < 2**63 or value == UNLIMITED_LENGTH):
         raise ValueError(f"the integer {digits[:40]} is beyond 64 bits")
     return value
 

@@ -32,12 +32,12 @@ except ImportError:  # not on Windows
 # Bytes of arguments, bytes of data behind them, bytes of memory and seconds of the processor to answer in.
 REQUEST = struct.Struct("<QQQI")
 ANSWER = struct.Struct("<cQ")  # status, bytes that follow
-DONE, FAILED, STOPPED = b"d", b"f", b"s"  # the function's result; its exception; it took too much
-WANTED = b"w"  # no answer yet, but part of the file is asked for:
-PART = struct.Struct("<QQ")  # its offset and most bytes; bytes that are sent, and 0
+STATUS_DONE, STATUS_FAILED, STATUS_STOPPED = b"d", b"f", b"s"  # the function's result; its exception; it took too much
+STATUS_PART = b"w"  # no answer yet, but a part of the file is asked for
+PART_HEADER = struct.Struct("<QQ")  # the part's offset and most bytes; then the bytes that are sent, and 0
 MAX_MESSAGE = 2000  # characters of an exception's message
 MAX_MEMORY = 2 << 30  # bytes for any request
-RECURSION = 3000  # of Python's calls
+MAX_RECURSION = 3000  # Python's calls in one another
 
 # Linux's system calls for a process that computes, and reads and writes what is open: numbers by architecture.
 # read, write, readv, writev, close, fstat, lseek, mmap, mprotect, munmap, brk, mremap, madvise, rt_sigaction,
@@ -53,7 +53,7 @@ _SYSTEM_CALLS = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH
 def main(file: str, function: str, *folders: str) -> None:
     """Answer requests until they end; the first answer says that the process is ready."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the process that asks
-    sys.setrecursionlimit(RECURSION)
+    sys.setrecursionlimit(MAX_RECURSION)
     sys.path += folders
     requests, answers = os.fdopen(0, "rb"), os.fdopen(1, "wb", 0)
 
@@ -64,8 +64,8 @@ def main(file: str, function: str, *folders: str) -> None:
                 left = left[answers.write(left) :]
 
     def fetch(offset: int, most: int) -> bytes:
-        answer(WANTED, PART.pack(offset, most))
-        return requests.read(PART.unpack(requests.read(PART.size))[0])
+        answer(STATUS_PART, PART_HEADER.pack(offset, most))
+        return requests.read(PART_HEADER.unpack(requests.read(PART_HEADER.size))[0])
 
     spec = importlib.util.spec_from_file_location("job", file)
     assert spec is not None
@@ -80,7 +80,7 @@ def main(file: str, function: str, *folders: str) -> None:
     _limit("AS", own + MAX_MEMORY, for_good=True)
     for name, most in (("NOFILE", 3), ("FSIZE", 0), ("NPROC", 0), ("CORE", 0)):
         _limit(name, most, for_good=True)
-    answer(DONE, b"")
+    answer(STATUS_DONE, b"")
     while head := requests.read(REQUEST.size):
         size, more, memory, seconds = REQUEST.unpack(head)
         _limit("AS", own + min(memory, MAX_MEMORY))
@@ -92,13 +92,13 @@ def main(file: str, function: str, *folders: str) -> None:
                 requests.readinto(data)
                 arguments = *arguments, data
             result = call(*arguments)
-            answer(DONE, *(result if isinstance(result, tuple) else (result,)))
+            answer(STATUS_DONE, *(result if isinstance(result, tuple) else (result,)))
         except MemoryError:
-            answer(STOPPED, b"it takes too much memory")
+            answer(STATUS_STOPPED, b"it takes too much memory")
         except RecursionError:
-            answer(STOPPED, b"it is nested too deeply")
+            answer(STATUS_STOPPED, b"it is nested too deeply")
         except Exception as e:  # a hostile file may bring about any of them
-            answer(FAILED, f"{type(e).__name__}: {e}"[:MAX_MESSAGE].encode(errors="replace"))
+            answer(STATUS_FAILED, f"{type(e).__name__}: {e}"[:MAX_MESSAGE].encode(errors="replace"))
 
 
 def _address_space() -> int:

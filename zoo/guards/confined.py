@@ -31,10 +31,19 @@ except ImportError:  # not on Windows
 from ..errors import UnsupportedError
 from ..optional import pip_install
 from . import child
-from .child import ANSWER, DONE, FAILED, MAX_MESSAGE, PART, REQUEST, STOPPED, WANTED
+from .child import (
+    ANSWER,
+    MAX_MESSAGE,
+    PART_HEADER,
+    REQUEST,
+    STATUS_DONE,
+    STATUS_FAILED,
+    STATUS_PART,
+    STATUS_STOPPED,
+)
 
 START = 60.0  # seconds for the process to be ready
-SOON = 0.5  # seconds after a request: a process that dies within them may have been killed while it was idle
+IDLE_DEATH_SECONDS = 0.5  # a process that dies so soon after a request may have been killed while it was idle
 MAX_PART = 1 << 20  # bytes of a file at a time
 PIPE = 1 << 20  # bytes that a pipe holds on Linux, for images
 _ENVIRONMENT = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # what a Python may need to start
@@ -47,13 +56,13 @@ class Job(NamedTuple):
     file: Path  # the module: it imports no part of zoo, and has a function `prepare()` that is called first
     function: str
     task: str  # for messages: "rendering chat templates"
-    packages: tuple[str, ...] = ()  # that the module imports
-    extra: str = ""  # of zoo, by which they are installed
-    seconds: int = 3  # of the processor, for one request
-    patience: float = 4.0  # seconds of the clock, on a busy machine or one that cannot limit the processor's
+    packages: tuple[str, ...] = ()  # the packages that the module imports
+    extra: str = ""  # zoo's extra that installs them
+    seconds: int = 3  # seconds of the processor, for one request
+    wall_seconds: float = 4.0  # seconds of the clock, on a busy machine or one that cannot limit the processor's
     memory: int = 224 << 20  # bytes of address space, beyond the process's own and those for a request
-    memory_per_byte: int = 32  # of a request's arguments
-    warm: bool = False  # once two processes have been needed, the next is started ahead of its need
+    memory_per_byte: int = 32  # bytes more for each byte of a request's arguments
+    prestart: bool = False  # once two processes have been needed, the next is started ahead of its need
 
 
 class StoppedError(Exception):
@@ -84,10 +93,10 @@ class Confined:
         fetch: Callable[[int, int], bytes] | None = None,
     ):
         self._job, self._fetch = job, fetch
-        self._first = self._packed(first, data, memory) if first else ()
+        self._first = self._pack_request(first, data, memory) if first else ()
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
-        _EVERY.add(self)
+        _PROCESSES.add(self)
 
     def __del__(self) -> None:
         self._stop()
@@ -97,19 +106,19 @@ class Confined:
 
         memory: bytes that it may take beyond those of the job.
         """
-        parts, patience = self._packed(request, b"", memory), self._job.patience
+        parts, patience = self._pack_request(request, b"", memory), self._job.wall_seconds
         with self._lock:
             is_new = self._process is None or self._process.poll() is not None
             if is_new:
                 self._start()
             began = time.monotonic()
             answer = self._exchange(parts, patience, most)
-            if answer is None and not is_new and time.monotonic() - began < SOON:
+            if answer is None and not is_new and time.monotonic() - began < IDLE_DEATH_SECONDS:
                 self._start()
                 answer = self._exchange(parts, patience, most)
             return self._result(answer)
 
-    def _packed(self, request: tuple[Any, ...], data: bytes, memory: int) -> tuple[bytes, ...]:
+    def _pack_request(self, request: tuple[Any, ...], data: bytes, memory: int) -> tuple[bytes, ...]:
         job, arguments = self._job, marshal.dumps(request)
         memory += job.memory + job.memory_per_byte * len(arguments) + len(data)
         return REQUEST.pack(len(arguments), len(data), memory, job.seconds) + arguments, data
@@ -118,10 +127,10 @@ class Confined:
         if answer is None:
             raise StoppedError(f"the process died of it, as where it takes more than {self._job.memory >> 20} MiB")
         status, result = answer
-        if status == STOPPED:
+        if status == STATUS_STOPPED:
             self._stop()  # it may still hold what it took
-        if status != DONE:
-            raise {FAILED: FailedError}.get(status, StoppedError)(result.decode("utf-8", "replace"))
+        if status != STATUS_DONE:
+            raise {STATUS_FAILED: FailedError}.get(status, StoppedError)(result.decode("utf-8", "replace"))
         return result
 
     def close(self) -> None:
@@ -143,7 +152,7 @@ class Confined:
             raise UnsupportedError(f"{needs}, and there is no Python to start")
         command = (sys.executable, "-I", "-S", "-B", child.__file__, str(self._job.file), self._job.function, *folders)
         try:
-            self._process = _started(command, spare=self._job.warm)
+            self._process = _start_process(command, spare=self._job.prestart)
         except OSError as e:
             raise UnsupportedError(f"{needs}, which cannot be started: {e}") from None
         if self._exchange((), START, 0) is None:
@@ -151,7 +160,7 @@ class Confined:
             raise UnsupportedError(f"{needs}, which does not start: {sys.executable}{packages}")
         if self._first:
             try:
-                self._result(self._exchange(self._first, self._job.patience, MAX_MESSAGE))
+                self._result(self._exchange(self._first, self._job.wall_seconds, MAX_MESSAGE))
             except BaseException:
                 self._stop()
                 raise
@@ -159,33 +168,34 @@ class Confined:
     def _exchange(self, request: Iterable[bytes], seconds: float, most: int) -> tuple[bytes, bytes | bytearray] | None:
         """Status and bytes of the answer; None if the process has died."""
         if self._process is None:  # killed as it answered the request before, at the last moment of its time
-            return STOPPED, b"it takes too long"
+            return STATUS_STOPPED, b"it takes too long"
         watch = _Watch(self._process, seconds)
         try:
             for part in request:
                 _send(self._process, part)
-            while (head := ANSWER.unpack(_received(self._process, ANSWER.size))) == (WANTED, PART.size):
-                part = self._part(*PART.unpack(_received(self._process, PART.size)))
-                _send(self._process, PART.pack(len(part), 0))
+            wants_part = (STATUS_PART, PART_HEADER.size)
+            while (head := ANSWER.unpack(_receive(self._process, ANSWER.size))) == wants_part:
+                part = self._part(*PART_HEADER.unpack(_receive(self._process, PART_HEADER.size)))
+                _send(self._process, PART_HEADER.pack(len(part), 0))
                 _send(self._process, part)
             status, size = head
-            if size <= (most if status == DONE else 4 * MAX_MESSAGE):
-                return status, _received(self._process, size)
+            if size <= (most if status == STATUS_DONE else 4 * MAX_MESSAGE):
+                return status, _receive(self._process, size)
             self._stop()
-            return STOPPED, b"its answer is too long"
+            return STATUS_STOPPED, b"its answer is too long"
         except (OSError, EOFError):
             pass
         except BaseException:  # Ctrl-C: the answer is still to come, and must not be taken for the next one's
             self._stop()
             raise
         finally:
-            if watch.ended():
+            if watch.stop():
                 self._stop()
         code = self._stop()
         if watch.late:
-            return STOPPED, f"it takes too long, more than {seconds:g} s".encode()
+            return STATUS_STOPPED, f"it takes too long, more than {seconds:g} s".encode()
         if code is not None and code == _OUT_OF_TIME:
-            return STOPPED, f"it takes too long, more than {self._job.seconds} s of the processor".encode()
+            return STATUS_STOPPED, f"it takes too long, more than {self._job.seconds} s of the processor".encode()
         return None
 
     def _part(self, offset: int, most: int) -> bytes:
@@ -209,7 +219,7 @@ class Confined:
 
 
 class _Watch:
-    """A timer that kills a process, unless `ended` is called before."""
+    """A timer that kills a process, unless `stop` is called before."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float):
         self.late, self._over, self._lock, self._process = False, False, threading.Lock(), process
@@ -223,7 +233,7 @@ class _Watch:
                 self.late = True
                 self._process.kill()
 
-    def ended(self) -> bool:
+    def stop(self) -> bool:
         """Stop the timer; True if it has killed the process."""
         self._timer.cancel()
         with self._lock:
@@ -238,7 +248,7 @@ def _send(process: subprocess.Popen[bytes], data: bytes) -> None:
         left = left[process.stdin.write(left) :]
 
 
-def _received(process: subprocess.Popen[bytes], size: int) -> bytearray:
+def _receive(process: subprocess.Popen[bytes], size: int) -> bytearray:
     """The next `size` bytes; EOFError if there are fewer."""
     assert process.stdout is not None
     data = bytearray(size)
@@ -257,17 +267,17 @@ def _close_pipes(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-_EVERY: weakref.WeakSet[Confined] = weakref.WeakSet()
+_PROCESSES: weakref.WeakSet[Confined] = weakref.WeakSet()
 # By command, a process that waits for its first request; None until a second one is needed.
-_SPARE: dict[tuple[str, ...], subprocess.Popen[bytes] | None] = {}
+_SPARE_PROCESSES: dict[tuple[str, ...], subprocess.Popen[bytes] | None] = {}
 
 
-def _started(command: tuple[str, ...], spare: bool) -> subprocess.Popen[bytes]:
+def _start_process(command: tuple[str, ...], spare: bool) -> subprocess.Popen[bytes]:
     """A process that nobody has used; with `spare`, once one has been needed, the next is started as well."""
-    was_used, kept = command in _SPARE, _SPARE.pop(command, None)
+    was_used, kept = command in _SPARE_PROCESSES, _SPARE_PROCESSES.pop(command, None)
     process = kept if kept is not None and kept.poll() is None else _popen(command)
     if spare:
-        _SPARE[command] = _popen(command) if was_used else None
+        _SPARE_PROCESSES[command] = _popen(command) if was_used else None
     return process
 
 
@@ -289,10 +299,10 @@ def _popen(command: tuple[str, ...]) -> subprocess.Popen[bytes]:
 
 @atexit.register
 def _close_every() -> None:
-    for process in list(_EVERY):
+    for process in list(_PROCESSES):
         process.close()
-    while _SPARE:
-        _, spare = _SPARE.popitem()
+    while _SPARE_PROCESSES:
+        _, spare = _SPARE_PROCESSES.popitem()
         if spare is not None:
             spare.kill()
             _close_pipes(spare)
@@ -300,12 +310,12 @@ def _close_every() -> None:
 
 
 def _forget_every() -> None:
-    for process in list(_EVERY):
+    for process in list(_PROCESSES):
         process.forget()
-    for spare in filter(None, _SPARE.values()):
+    for spare in filter(None, _SPARE_PROCESSES.values()):
         _close_pipes(spare)
         spare.returncode = 0
-    _SPARE.clear()
+    _SPARE_PROCESSES.clear()
 
 
 if hasattr(os, "register_at_fork"):

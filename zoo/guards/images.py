@@ -52,7 +52,7 @@ TIFF_COMPRESSIONS = (1, 2, 3, 4, 5, 7, 8, 32773, 32946)
 _SUBFILE, _WIDTH, _HEIGHT, _COMPRESSION, _STRIPS, _ROWS, _TILES = 254, 256, 257, 259, 273, 278, 324
 _SAMPLES, _PLANES, _TILE_WIDTH, _TILE_HEIGHT, _BYTE_COUNTS = 277, 284, 322, 323, (279, 325)
 _WHOLE_NUMBERS = (_WIDTH, _HEIGHT, _COMPRESSION, _SAMPLES, _ROWS, _PLANES, _TILE_WIDTH, _TILE_HEIGHT)
-_BELOW = (34665, 34853, 40965)  # the directories of EXIF and GPS that Pillow reads with a TIFF's own
+_SUBDIRECTORIES = (34665, 34853, 40965)  # the directories of EXIF and GPS that Pillow reads with a TIFF's own
 # Bytes of one value of a TIFF's type, where it is not 1.
 _TYPE_BYTES = {3: 2, 4: 4, 5: 8, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
 _SOS = 0xDA
@@ -276,15 +276,15 @@ def tiff_directories(block: bytes) -> Iterator[tuple[bool, list[Tag]]]:
     number, width, count_width = ("Q", 8, 8) if b"+" in block[2:4] else ("I", 4, 2)
     entry = struct.Struct(f"{'<' if order == 'little' else '>'}HH{number}{width}s")
 
-    def unsigned(at: int, size: int) -> int:
+    def read_unsigned(at: int, size: int) -> int:
         return int.from_bytes(block[at : at + size], order)
 
-    todo, seen, total = [(True, unsigned(width, width))], set(), 0
+    todo, seen, total = [(True, read_unsigned(width, width))], set(), 0
     for is_page, at in todo:  # which grows on the way
         if at in seen or not 0 < at < len(block):
             continue
         seen.add(at)
-        count, begin = unsigned(at, count_width), at + count_width
+        count, begin = read_unsigned(at, count_width), at + count_width
         end, total = begin + count * entry.size, total + count
         if count > MAX_TAGS or total > 16 * MAX_TAGS:
             raise _ExcessError(f"{count} tags in one directory or {total} in all, at most {MAX_TAGS} are read")
@@ -294,8 +294,8 @@ def tiff_directories(block: bytes) -> Iterator[tuple[bool, list[Tag]]]:
             for tag, kind, values, raw in entry.iter_unpack(block[begin : begin + max(whole, 0)])
         ]
         yield is_page, tags
-        todo += [(True, unsigned(end, width))] * is_page
-        todo += [(False, tag.value) for tag in tags if tag.number in _BELOW]
+        todo += [(True, read_unsigned(end, width))] * is_page
+        todo += [(False, tag.value) for tag in tags if tag.number in _SUBDIRECTORIES]
 
 
 def first_tags(block: bytes) -> list[Tag]:

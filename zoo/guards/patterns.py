@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 MAX_LENGTH = 2_000  # characters of a pattern
 MAX_GROUPS = 100
-MAX_WAYS = 2_000  # of matching what is optional, or has alternatives
-MAX_COUNT = 1_000  # of {m,n}
-ENDLESS = 32  # counts from which a repetition is treated as one without end
+MAX_WAYS = 2_000  # ways to match what is optional, or has alternatives
+MAX_COUNT = 1_000  # the counts of {m,n}
+MIN_ENDLESS_COUNT = 32  # counts from which a repetition is treated as one without end
 
 _GROUP = re.compile(r"\((?:\?:|\?i:|\?=|\?!|\?<=|\?<!|(?!\?))")
 _ESCAPE = re.compile(
     r"\\(?:[pP]\{\^?[\w ]{1,40}\}|x[0-9a-fA-F]{2}|x\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|[^\w]|[sSdDwWhHnrtfvbBAzZ])"
 )
 _REPEAT = re.compile(r"[*+?]|\{(?=,?\d)(\d*)(,?)(\d*)\}")
-_WIDE = ("\\S", "\\D", "\\W", "\\P", "\\p{^", "[^", ".")
+_WIDE_CLASSES = ("\\S", "\\D", "\\W", "\\P", "\\p{^", "[^", ".")
 
 
 class UnsafePatternError(ValueError):
@@ -36,9 +36,9 @@ class _Part(NamedTuple):
     least: int = 1  # characters (or tests) that it needs
     loops: int = 0  # repetitions without end that give characters back to something within the piece
     tail: int = 0  # repetitions without end that give characters back if what follows the piece fails
-    ways: int = 1  # of matching it otherwise
-    is_fixed: bool = True  # of one length, in one way
-    is_wide: bool = False  # of characters of more than one kind
+    ways: int = 1  # other ways to match it
+    is_fixed: bool = True  # it matches texts of one length, in one way
+    is_wide: bool = False  # it matches characters of more than one kind
 
 
 def check_pattern(pattern: str) -> None:
@@ -72,7 +72,7 @@ def _sequence(text: str, at: int) -> tuple[_Part, int]:
     parts: list[_Part] = []
     while at < len(text) and text[at] not in "|)":
         part, at = _atom(text, at)
-        part, at = _repeated(part, text, at)
+        part, at = _repeat_part(part, text, at)
         parts.append(part)
     # What need not match cannot fail, and of the last part that must match only the first character can.
     last = max((i for i, part in enumerate(parts) if part.least or part.loops), default=0)
@@ -85,7 +85,7 @@ def _sequence(text: str, at: int) -> tuple[_Part, int]:
     return _Part(sum(part.least for part in parts), loops, tail, ways, is_fixed, is_wide), at
 
 
-def _repeated(part: _Part, text: str, at: int) -> tuple[_Part, int]:
+def _repeat_part(part: _Part, text: str, at: int) -> tuple[_Part, int]:
     """A part with the *, +, ? or {m,n} that follows it."""
     if (match := _REPEAT.match(text, at)) is None:
         return part, at
@@ -107,7 +107,7 @@ def _repeated(part: _Part, text: str, at: int) -> tuple[_Part, int]:
         return part, at
     if not part.is_fixed:
         raise UnsafePatternError("a group that can match in several ways is repeated")
-    if most is not None and most <= ENDLESS:
+    if most is not None and most <= MIN_ENDLESS_COUNT:
         return part._replace(least=part.least * least, ways=most - least + 1, is_fixed=most == least), at
     return part._replace(least=part.least * least, tail=1, is_fixed=False), at
 
@@ -129,7 +129,7 @@ def _atom(text: str, at: int) -> tuple[_Part, int]:
         return _class(text, at)
     if text[at] == "\\":
         found = _escape(text, at)
-        return _Part(is_wide=found.startswith(_WIDE)), at + len(found)
+        return _Part(is_wide=found.startswith(_WIDE_CLASSES)), at + len(found)
     if _REPEAT.match(text, at):
         raise UnsafePatternError(f"{text[at]!r} with nothing to repeat")
     return _Part(is_wide=text[at] == "."), at + 1
@@ -156,5 +156,5 @@ def _class(text: str, at: int) -> tuple[_Part, int]:
             found = text[start:at]
             spaces = "\\s" in found or " " in found
             words = any(sign in found for sign in ("\\w", "\\p{", "-z", "-Z"))
-            return _Part(is_wide=any(sign in found for sign in _WIDE[:-1]) or (spaces and words)), at
+            return _Part(is_wide=any(sign in found for sign in _WIDE_CLASSES[:-1]) or (spaces and words)), at
     raise UnsafePatternError("a class of characters that is not closed")

@@ -82,7 +82,7 @@ class GuardedUnpickler(_PythonUnpickler):
     def find_class(self, module: str, name: str) -> Any:
         full = f"{module} {name}"
         if full == "collections OrderedDict":
-            return self._ordered
+            return self._ordered_items
         if full not in self.names:
             raise CheckpointError(
                 f"{self.where}: it holds {module[:100]}.{name[:100]}, which zoo does not load (nothing was run): "
@@ -95,7 +95,7 @@ class GuardedUnpickler(_PythonUnpickler):
         if self._steps > STEP_LIMIT:
             raise ValueError(f"more than {STEP_LIMIT} steps")
 
-    def _ordered(self, pairs: list[Any] | None = None) -> Items:
+    def _ordered_items(self, pairs: list[Any] | None = None) -> Items:
         """Python 2 hands over the items in a list, Python 3 sets them afterwards."""
         made = Items()
         self.count(_COPY * len(pairs or ()))
@@ -113,7 +113,7 @@ class GuardedUnpickler(_PythonUnpickler):
         raise ValueError("an opcode that torch.save does not write for tensors")
 
 
-def _counted(code: int, operation: Callable[[Any], None]) -> Callable[[GuardedUnpickler], None]:
+def _count_steps(code: int, operation: Callable[[Any], None]) -> Callable[[GuardedUnpickler], None]:
     steps = _CALL if code in (pickle.REDUCE[0], pickle.BINPERSID[0]) else 1
 
     def step(self: GuardedUnpickler) -> None:
@@ -127,4 +127,4 @@ _listed = {getattr(pickle, name)[0] for name in _OPCODES}
 _operations = dict.fromkeys(range(256), GuardedUnpickler._refuse)
 _operations |= {code: operation for code, operation in _PythonUnpickler.dispatch.items() if code in _listed}
 _operations |= {pickle.EMPTY_DICT[0]: lambda self: self.append(Items()), pickle.BUILD[0]: GuardedUnpickler._build}
-GuardedUnpickler.dispatch = {code: _counted(code, operation) for code, operation in _operations.items()}
+GuardedUnpickler.dispatch = {code: _count_steps(code, operation) for code, operation in _operations.items()}

@@ -19,7 +19,7 @@ from jinja2.utils import Namespace
 MAX_MESSAGE = 2000  # characters of an error's message
 
 # Python reads files when it first needs some codecs and modules: of the parser, and of some filters.
-_FIRST = r"""{{ '\u00e9' | urlencode ~ [1.5] | pprint ~ '{:>3}'.format(1) ~ strftime_now('%Y') }}
+_WARM_UP = r"""{{ '\u00e9' | urlencode ~ [1.5] | pprint ~ '{:>3}'.format(1) ~ strftime_now('%Y') }}
 {{ {'a': [1]} | tojson(indent=1) | striptags | wordwrap(9) }}{{ lipsum(1) }}"""
 
 
@@ -92,7 +92,7 @@ _compile = functools.lru_cache(maxsize=1)(ENVIRONMENT.from_string)
 
 
 def prepare() -> None:
-    render(_FIRST, {}, (2026, 1, 1), 1 << 16)
+    render(_WARM_UP, {}, (2026, 1, 1), 1 << 16)
 
 
 def render(source: str, variables: dict[str, Any], clock: tuple[int, ...], most: int) -> bytes:
@@ -101,16 +101,16 @@ def render(source: str, variables: dict[str, Any], clock: tuple[int, ...], most:
     line, now = 0, datetime(*clock)  # type: ignore[arg-type]
     try:
         template = _compile(source)
-        kind, text = "text", _rendered(template, {"strftime_now": now.strftime, **variables}, most)
+        kind, text = "text", _render(template, {"strftime_now": now.strftime, **variables}, most)
         data = text.encode()
     except Exception as e:
         line = getattr(e, "lineno", None) or _line(e, template)
-        kind, text = _described(e)
+        kind, text = _describe(e)
         data = text[:MAX_MESSAGE].encode(errors="replace")
     return f"{kind} {line}\n".encode() + data
 
 
-def _rendered(template: jinja2.Template, variables: dict[str, Any], most: int) -> str:
+def _render(template: jinja2.Template, variables: dict[str, Any], most: int) -> str:
     parts: list[str] = []
     for part in template.root_render_func(template.new_context(variables)):
         most -= len(part)
@@ -120,7 +120,7 @@ def _rendered(template: jinja2.Template, variables: dict[str, Any], most: int) -
     return "".join(parts)
 
 
-def _described(error: Exception) -> tuple[str, str]:
+def _describe(error: Exception) -> tuple[str, str]:
     """Kind and message of an error."""
     if isinstance(error, TemplateSyntaxError):
         return "syntax", error.message or ""

@@ -25,9 +25,9 @@ MAX_ADDED_TOTAL = 1 << 21  # characters of all added tokens, whose search is slo
 MAX_PIECE = 128  # characters of a token of Unigram, whose search looks so far ahead at every character
 # Bytes of all of Unigram's tokens: each may be a node of a tree, which takes 330.  XLM-R has 10 for a piece.
 MAX_PIECES_TEXT = 16 << 20
-MAX_PARTS = 32  # of one kind, sequences within sequences counted
+MAX_PARTS = 32  # parts of one kind, sequences within sequences counted
 MAX_TEXT = 256  # characters of a replacement, a prefix, a token of a template
-MAX_ITEMS = 64  # of a list or an object in a part, say special tokens around a text
+MAX_ITEMS = 64  # items of a list or an object in a part, say special tokens around a text
 MAX_GROWTH = 8  # times that all replacements together may make a text longer
 MAX_RULES = 8 << 20  # bytes of normalisation rules; XLM-R's have 0.24 MB
 MAX_REPLACEMENT = 64  # bytes that a normalisation rule may make of one character; XLM-R's make 33
@@ -49,7 +49,7 @@ TYPES = {
 }
 
 
-def shown(value: Any) -> str:
+def quote(value: Any) -> str:
     """Any value, briefly, for a message."""
     if isinstance(value, (dict, list)):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
@@ -61,7 +61,7 @@ def check_part(kind: str, value: Any, where: str) -> None:
     """TokenizerError unless a tokenizer.json's normalizer, pre_tokenizer, ... is null, or of parts that are taken."""
     if value is None:
         return
-    parts = _flat(kind, value, f"{where}: {kind}")
+    parts = _flat_parts(kind, value, f"{where}: {kind}")
     growth = 1.0
     for part in parts:
         if part["type"] == "Replace":
@@ -78,22 +78,22 @@ def check_part(kind: str, value: Any, where: str) -> None:
             raise TokenizerError(f"{where}: {kind}: more than one {name}")
 
 
-def _flat(kind: str, value: Any, where: str, depth: int = 0) -> list[dict[str, Any]]:
+def _flat_parts(kind: str, value: Any, where: str, depth: int = 0) -> list[dict[str, Any]]:
     """The parts that a part is made of, each checked."""
     sequence, types = SEQUENCES[kind], TYPES[kind].split()
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        raise TokenizerError(f"{where} is {shown(value)}, expected an object with its type")
+        raise TokenizerError(f"{where} is {quote(value)}, expected an object with its type")
     name = value["type"]
     if name == "Sequence":
         inner = value.get(sequence)
         if not isinstance(inner, list) or len(inner) > MAX_PARTS or depth > 3:
-            raise TokenizerError(f"{where}: {sequence} is {shown(inner)}, expected a list of at most {MAX_PARTS} parts")
-        found = [p for i, part in enumerate(inner) for p in _flat(kind, part, f"{where}[{i}]", depth + 1)]
+            raise TokenizerError(f"{where}: {sequence} is {quote(inner)}, expected a list of at most {MAX_PARTS} parts")
+        found = [p for i, part in enumerate(inner) for p in _flat_parts(kind, part, f"{where}[{i}]", depth + 1)]
         if len(found) > MAX_PARTS:
             raise TokenizerError(f"{where}: more than {MAX_PARTS} parts")
         return found
     if name not in types:
-        raise TokenizerError(f"{where}: the type {shown(name)} is not taken{nearest(name, (*types, 'Sequence'))}")
+        raise TokenizerError(f"{where}: the type {quote(name)} is not taken{nearest(name, (*types, 'Sequence'))}")
     where = f"{where} ({name})"
     for field, content in value.items():
         if field == "pattern":
@@ -105,11 +105,11 @@ def _flat(kind: str, value: Any, where: str, depth: int = 0) -> list[dict[str, A
     needed = {"Replace": ("pattern", "content"), "Prepend": ("prepend",)}.get(name, ())
     for field in needed:
         if not isinstance(value.get(field), dict if field == "pattern" else str):
-            raise TokenizerError(f"{where}: {field} is {shown(value.get(field))}, expected a text or pattern")
+            raise TokenizerError(f"{where}: {field} is {quote(value.get(field))}, expected a text or pattern")
     if name == "TemplateProcessing":
         _check_template(value, where)
     if kind == "decoder" and name == "Strip" and value.get("stop"):
-        raise TokenizerError(f"{where}: stop is {shown(value['stop'])}, only 0 is taken: the library fails at others")
+        raise TokenizerError(f"{where}: stop is {quote(value['stop'])}, only 0 is taken: the library fails at others")
     return [value]
 
 
@@ -125,24 +125,24 @@ def _check_template(value: dict[str, Any], where: str) -> None:
     if texts != ["A", "A", "B"]:
         raise TokenizerError(f"{where}: the texts {texts!r:.80}, expected A in single, A and B in pair, once each")
     for name in used - known:
-        raise TokenizerError(f"{where}: special_tokens lacks {shown(name)}, or has not a token for each of its ids")
+        raise TokenizerError(f"{where}: special_tokens lacks {quote(name)}, or has not a token for each of its ids")
 
 
 def _check_size(value: Any, where: str, field: str = "") -> None:
     """TokenizerError for a long text, a number out of range, a long list or a deep one."""
     if wrong := _wrong_size(value):
-        raise TokenizerError(f"{where}: {shown(field)[1:-1]} is {wrong}" if field else f"{where} is {wrong}")
+        raise TokenizerError(f"{where}: {quote(field)[1:-1]} is {wrong}" if field else f"{where} is {wrong}")
 
 
 def _wrong_size(value: Any, depth: int = 0) -> str:
     if isinstance(value, str):
-        return "" if len(value) <= MAX_TEXT else f"{shown(value)}, expected a text of at most {MAX_TEXT} characters"
+        return "" if len(value) <= MAX_TEXT else f"{quote(value)}, expected a text of at most {MAX_TEXT} characters"
     if isinstance(value, (int, float)):
-        return "" if 0 <= value < MAX_ID else f"{shown(value)}, expected a whole number from 0 to {MAX_ID - 1}"
+        return "" if 0 <= value < MAX_ID else f"{quote(value)}, expected a whole number from 0 to {MAX_ID - 1}"
     if not isinstance(value, (dict, list)):
         return ""
     if len(value) > MAX_ITEMS or depth > 4:
-        return f"{shown(value)}, at most {MAX_ITEMS} are taken"
+        return f"{quote(value)}, at most {MAX_ITEMS} are taken"
     for inner in [*value, *value.values()] if isinstance(value, dict) else value:
         if wrong := _wrong_size(inner, depth + 1):
             return wrong
@@ -151,16 +151,16 @@ def _wrong_size(value: Any, depth: int = 0) -> str:
 
 def _check_pattern(value: Any, where: str) -> None:
     if not isinstance(value, dict) or len(value) != 1 or not set(value) <= {"String", "Regex"}:
-        raise TokenizerError(f"{where} is {shown(value)}, expected a String or Regex")
+        raise TokenizerError(f"{where} is {quote(value)}, expected a String or Regex")
     ((kind, pattern),) = value.items()
     if not isinstance(pattern, str) or not pattern:
-        raise TokenizerError(f"{where} is {shown(pattern)}, expected a pattern that is not empty")
+        raise TokenizerError(f"{where} is {quote(pattern)}, expected a pattern that is not empty")
     if kind == "String":
         return _check_size(pattern, where)
     try:
         check_pattern(pattern)
     except ValueError as error:
-        raise TokenizerError(f"{where} {shown(pattern)} is not taken: {error}") from None
+        raise TokenizerError(f"{where} {quote(pattern)} is not taken: {error}") from None
     return None
 
 
@@ -207,11 +207,11 @@ def check_added(texts: Iterable[str], where: object) -> None:
 def check_vocabulary(vocab: Any, where: object) -> None:
     """TokenizerError unless `vocab` is an object of tokens and ids."""
     if not isinstance(vocab, dict) or len(vocab) > MAX_VOCABULARY:
-        raise TokenizerError(f"{where}: vocab is {shown(vocab)}, expected an object of at most {MAX_VOCABULARY} tokens")
+        raise TokenizerError(f"{where}: vocab is {quote(vocab)}, expected an object of at most {MAX_VOCABULARY} tokens")
     if vocab and not _are_ids(vocab.values()):
         token = next(t for t, i in vocab.items() if type(i) is not int or not 0 <= i < MAX_ID)
         raise TokenizerError(
-            f"{where}: vocab: {shown(token)} has the id {shown(vocab[token])}, not a whole number below {MAX_ID}"
+            f"{where}: vocab: {quote(token)} has the id {quote(vocab[token])}, not a whole number below {MAX_ID}"
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from ..guards.images import first_tags
 
 # How files begin that Pillow is not asked to read but that people do pass: for the message alone.
-_OTHERS: tuple[tuple[bytes, str], ...] = (
+_UNREAD_FORMATS: tuple[tuple[bytes, str], ...] = (
     (b"%!PS", "PostScript (EPS), which is a program: render it to PNG"),
     (b"\xc5\xd0\xd3\xc6", "PostScript (EPS), which is a program: render it to PNG"),
     (b"%PDF", "a PDF: zoo.apps.documents.open_document gives its pages"),
@@ -19,12 +19,12 @@ _OTHERS: tuple[tuple[bytes, str], ...] = (
     (b"\0\0\0\x0cJXL ", "JPEG XL"),
     (b"version https://git-lfs", "a git-LFS pointer, not the image itself: run `git lfs pull`"),
 )
-_OURS = (b"\x89PNG", b"\xff\xd8", b"RIFF", b"BM", b"GIF8", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_MAGIC_BYTES = (b"\x89PNG", b"\xff\xd8", b"RIFF", b"BM", b"GIF8", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 
 
-def what(data: bytes) -> str:
+def guess_format(data: bytes) -> str:
     """A guess at what bytes are that Pillow does not recognise, for the message."""
-    for magic, name in _OTHERS:
+    for magic, name in _UNREAD_FORMATS:
         if data.startswith(magic):
             return name
     if data[4:8] == b"ftyp":
@@ -34,7 +34,7 @@ def what(data: bytes) -> str:
         return "an SVG drawing: render it to PNG"
     if text.startswith((b"<!doctype html", b"<html")):
         return "an HTML page, not an image"
-    if data.startswith(_OURS):
+    if data.startswith(_MAGIC_BYTES):
         return f"the header is damaged or cut off ({len(data)} bytes)"
     return f"not an image in a format that is known (begins with {data[:8]!r})"
 

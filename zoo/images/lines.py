@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-LEVELS = 8  # of 255: pixels that differ by less are one colour, with the noise of a scan or of a JPEG
-LEAST = 0.005  # of the ink of the fullest row: rows with less are paper
-FAINT = 0.08  # of the ink of a well-filled row: rows with less may be between two lines whose letters meet
-SPECK = 0.35  # of a line's usual height: what is lower is a part of a line (an accent, a comma), or dirt
-TALL = 1.6  # of a line's usual height: what is higher is several, whose letters meet
-BETWEEN = 0.2  # of the height of a line's ink: the least gap between two words
-PARTS = 16  # of a line, at most: what is wider yet is no line
-NEAR = 0.4  # of the width of a part: how far from its place a line is cut
-MARGIN = 0.25  # of a line's height: how much paper is left around it
+LEVELS = 8  # pixels that differ by fewer of 255 are one colour, with the noise of a scan or of a JPEG
+MIN_ROW_INK = 0.005  # the fullest row's share of ink: rows with less are paper
+MAX_GAP_INK = 0.08  # a well-filled row's share of ink: rows with less may be between two lines whose letters meet
+MIN_TEXT_HEIGHT = 0.35  # a line's usual heights: what is lower is a part of a line (an accent, a comma), or dirt
+MAX_LINE_HEIGHT = 1.6  # a line's usual heights: what is higher is several, whose letters meet
+MIN_WORD_GAP = 0.2  # heights of a line's ink between two words
+MAX_PARTS = 16  # a line's parts: what is wider yet is no line
+MAX_CUT_SHIFT = 0.4  # widths of a part by which a line is cut away from its place
+MARGIN = 0.25  # heights of a line: the paper that is left around it
 
 
 def is_blank(image: np.ndarray) -> bool:
@@ -65,22 +65,22 @@ def split_words(image: np.ndarray, widest: float) -> list[tuple[int, int]]:
     widest gap near its place.  Where there is none between words, parts stay together.
     """
     high, wide = image.shape[:2]
-    count = min(math.ceil(wide / (widest * high)), PARTS)
+    count = min(math.ceil(wide / (widest * high)), MAX_PARTS)
     if count < 2 or is_blank(image):
         return [(0, wide)]
     ink = _ink(image)
     rows = np.flatnonzero(ink.any(1))
-    gaps = [(a, b) for a, b in spans(np.logical_not(ink.any(0))) if b - a >= BETWEEN * (rows[-1] + 1 - rows[0])]
+    gaps = [(a, b) for a, b in spans(np.logical_not(ink.any(0))) if b - a >= MIN_WORD_GAP * (rows[-1] + 1 - rows[0])]
     cuts = [0]
     for k in range(1, count):
-        at, near = wide * k / count, NEAR * wide / count
+        at, near = wide * k / count, MAX_CUT_SHIFT * wide / count
         middles = [(b - a, -abs((a + b) / 2 - at), (a + b) // 2) for a, b in gaps if abs((a + b) / 2 - at) <= near]
         if middles:
             cuts.append(max(middles)[-1])
     return list(pairwise([*cuts, wide]))
 
 
-def stretched(image: np.ndarray, factor: float) -> np.ndarray:
+def stretch(image: np.ndarray, factor: float) -> np.ndarray:
     """The image (Y, X, 3) uint8 made wider by a factor."""
     from PIL import Image
 
@@ -88,7 +88,7 @@ def stretched(image: np.ndarray, factor: float) -> np.ndarray:
     return np.asarray(Image.fromarray(image).resize((round(wide * factor), high), Image.Resampling.BICUBIC))
 
 
-def resampled(image: np.ndarray, height: int) -> list[np.ndarray]:
+def resample_views(image: np.ndarray, height: int) -> list[np.ndarray]:
     """The image (Y, X, 3) uint8 of a low line, as it might have been drawn or enlarged otherwise.
 
     That is half a pixel lower, with a row of paper above or below, and as high as `height` by a smoother filter.
@@ -119,19 +119,19 @@ def _ink(image: np.ndarray) -> np.ndarray:
 
 def _runs(profile: np.ndarray) -> list[tuple[int, int]]:
     """(top, bottom) of each line, from the ink in each row of pixels (Y,)."""
-    some = profile > LEAST * profile.max()
-    cores = spans(profile > FAINT * np.percentile(profile[some], 90))
+    some = profile > MIN_ROW_INK * profile.max()
+    cores = spans(profile > MAX_GAP_INK * np.percentile(profile[some], 90))
     highest = max(b - a for a, b in cores)
-    usual = float(np.median([b - a for a, b in cores if b - a >= SPECK * highest]))
-    cores = [(a, b) for a, b in cores if b - a >= SPECK * usual]
+    usual = float(np.median([b - a for a, b in cores if b - a >= MIN_TEXT_HEIGHT * highest]))
+    cores = [(a, b) for a, b in cores if b - a >= MIN_TEXT_HEIGHT * usual]
     parts: list[tuple[int, int]] = []
     for top, bottom in spans(some):
         inner = [(a, b) for a, b in cores if top <= a < bottom]
         # Lines whose letters meet are cut where there is least ink between them.
         cuts = [a + int(profile[a:b].argmin()) for (_, a), (b, _) in pairwise(inner)]
-        ends = [top, *cuts, bottom] if bottom - top > TALL * usual else [top, bottom]
+        ends = [top, *cuts, bottom] if bottom - top > MAX_LINE_HEIGHT * usual else [top, bottom]
         parts += pairwise(ends)
-    return _joined(parts, SPECK * usual)
+    return _join_parts(parts, MIN_TEXT_HEIGHT * usual)
 
 
 def spans(rows: np.ndarray) -> list[tuple[int, int]]:
@@ -140,7 +140,7 @@ def spans(rows: np.ndarray) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
-def _joined(parts: list[tuple[int, int]], least: float) -> list[tuple[int, int]]:
+def _join_parts(parts: list[tuple[int, int]], least: float) -> list[tuple[int, int]]:
     """Join parts lower than `least` to a neighbour that is as near as an accent; drop the others as dirt."""
     lines: list[tuple[int, int]] = []
     above = None  # a speck that belongs to the line below it

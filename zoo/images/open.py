@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InputError, ZooError
 from ..files.json_file import read_bounded
 from ..guards.images import MAX_PAGES, MAX_PIXELS, BoundedFile, check_file, check_opened, check_pages, page_frames
-from .headers import orientation, what
+from .headers import guess_format, orientation
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -30,7 +30,7 @@ MAX_BYTES = 640 << 20
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 
 # EXIF orientation -> the name of Pillow's transposition that sets the image upright.
-_UPRIGHT = {
+_TRANSPOSITIONS = {
     2: "FLIP_LEFT_RIGHT",
     3: "ROTATE_180",
     4: "FLIP_TOP_BOTTOM",
@@ -62,21 +62,21 @@ def open_image(
     """
     _check_options(data_format, max_pixels)
     if isinstance(image, (str, os.PathLike)):
-        return _opened(image, data_format, max_pixels, os.fspath(image))
+        return _open_input(image, data_format, max_pixels, os.fspath(image))
     try:
-        return _opened(image, data_format, max_pixels, "")
+        return _open_input(image, data_format, max_pixels, "")
     except ZooError as e:
         raise type(e)(str(e), argument=name) from None
 
 
-def _opened(image: ImageInput, data_format: str | None, max_pixels: int, name: str) -> Image.Image:
+def _open_input(image: ImageInput, data_format: str | None, max_pixels: int, name: str) -> Image.Image:
     """What `open_image` gives; name: the path, or "", with which messages begin with a colon."""
     from PIL import Image
 
     if isinstance(image, np.ndarray):
         return _to_rgb(_from_array(image, data_format == "channels_first", name), name)
     if isinstance(image, Image.Image):
-        opened, data = image, _not_yet_decoded(image)
+        opened, data = image, _undecoded_bytes(image)
         check_file(data, name)
     else:
         data = read_file(image, name)
@@ -86,7 +86,7 @@ def _opened(image: ImageInput, data_format: str | None, max_pixels: int, name: s
                 f"{name}: {count}{' or more' if count == MAX_PAGES else ''} pages or frames, expected one image: "
                 "zoo.apps.documents.open_document gives each of them"
             )
-    return _decoded(opened, data, name, max_pixels)
+    return _decode(opened, data, name, max_pixels)
 
 
 def open_pixels(
@@ -131,16 +131,16 @@ class ImagePages:
             self._opened.seek(self._frames[number - 1])
         except Exception as e:  # of Pillow's decoders, as in _decoded
             raise InputError(f"{name}: the image is damaged or cut off: {_first_line(e)}") from None
-        decoded = _decoded(self._opened, self.data, name, self.max_pixels)
+        decoded = _decode(self._opened, self.data, name, self.max_pixels)
         return decoded.copy() if decoded is self._opened else decoded
 
 
-def _decoded(opened: Image.Image, data: bytes, name: str, max_pixels: int) -> Image.Image:
+def _decode(opened: Image.Image, data: bytes, name: str, max_pixels: int) -> Image.Image:
     """An image that has been opened, upright and in mode RGB; data: its file, b"" where it needs no check."""
     try:
         check_opened(opened, data, name, max_pixels)
         opened.load()
-        opened = _upright(opened)
+        opened = _turn_upright(opened)
         return _to_rgb(opened, name)
     except ZooError:
         raise
@@ -194,7 +194,7 @@ def _open(data: bytes, name: str) -> Image.Image:
     try:
         return Image.open(BoundedFile(data, name), formats=FORMATS)
     except UnidentifiedImageError:
-        raise InputError(f"{name}: {what(data)}; zoo reads {', '.join(FORMATS)}") from None
+        raise InputError(f"{name}: {guess_format(data)}; zoo reads {', '.join(FORMATS)}") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as e:
         raise InputError(
             f"{name}: refused before decoding: {_first_line(e)} (this limit is Pillow's: PIL.Image.MAX_IMAGE_PIXELS)"
@@ -205,7 +205,7 @@ def _open(data: bytes, name: str) -> Image.Image:
         raise InputError(f"{name}: the image's header is damaged: {_first_line(e)}") from None
 
 
-def _not_yet_decoded(image: Image.Image) -> bytes:
+def _undecoded_bytes(image: Image.Image) -> bytes:
     """The file behind an image that Pillow has opened and not decoded; nothing where there is none."""
     file = getattr(image, "fp", None)
     if not getattr(image, "tile", None) or file is None:
@@ -220,13 +220,13 @@ def _not_yet_decoded(image: Image.Image) -> bytes:
     return data
 
 
-def _upright(opened: Image.Image) -> Image.Image:
+def _turn_upright(opened: Image.Image) -> Image.Image:
     """The image with its EXIF orientation applied.  Pillow applies a TIFF's own when it decodes it."""
     from PIL import Image
 
     if getattr(opened, "format", None) == "TIFF":
         return opened
-    method = _UPRIGHT.get(orientation(opened.info.get("exif")))
+    method = _TRANSPOSITIONS.get(orientation(opened.info.get("exif")))
     return opened.transpose(Image.Transpose[method]) if method else opened
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 BILINEAR, BICUBIC = 2, 3
-HALF = (0.5, 0.5, 0.5)
+IMAGENET_STANDARD = (0.5, 0.5, 0.5)
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
@@ -23,7 +23,7 @@ class Preset:
 
 
 _COMMON = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255}
-_VIT = {**_COMMON, "size": 224, "resample": BILINEAR, "image_mean": HALF, "image_std": HALF}
+_VIT = {**_COMMON, "size": 224, "resample": BILINEAR, "image_mean": IMAGENET_STANDARD, "image_std": IMAGENET_STANDARD}
 _CLIP = Preset(
     {
         **_COMMON,
@@ -55,8 +55,8 @@ PRESETS = {
             "size": {"shortest_edge": 384},
             "resample": BICUBIC,
             "crop_pct": 224 / 256,
-            "image_mean": HALF,
-            "image_std": HALF,
+            "image_mean": IMAGENET_STANDARD,
+            "image_std": IMAGENET_STANDARD,
         },
         square=False,
     ),

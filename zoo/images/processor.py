@@ -18,7 +18,7 @@ from ..files.folder import CheckpointFolder
 from ..registry import FAMILIES
 from .open import MAX_PIXELS, ImageInput, open_image
 from .presets import PRESETS, Preset
-from .sizes import read_height_width, read_size, resized
+from .sizes import read_height_width, read_size, resized_shape
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -58,7 +58,7 @@ class ImageProcessor:
     """
 
     family: str
-    size: dict[str, int] | None  # as in the file, in the form of an object
+    size: dict[str, int] | None  # the file's, in the form of an object
     resample: int  # Pillow's number: 0 nearest, 1 Lanczos, 2 bilinear, 3 bicubic, 4 box, 5 Hamming
     crop: tuple[int, int] | None  # (height, width)
     pad: bool
@@ -152,7 +152,7 @@ class ImageProcessor:
             name = "image" if len(given) == 1 else f"image {i} of {len(given)}"
             opened = open_image(image, data_format=data_format, max_pixels=max_pixels, name=name)
             sizes.append((opened.height, opened.width))
-            done.append(self._resized(opened, name, max_pixels))
+            done.append(self._resize(opened, name, max_pixels))
 
         extents = [image.shape[:2] for image in done]
         height, width = max(h for h, _ in extents), max(w for _, w in extents)
@@ -189,14 +189,14 @@ class ImageProcessor:
         """(height, width) of an image of that size after resizing and cropping, before padding."""
         if self.crop is not None:
             return self.crop
-        return (height, width) if self.size is None else resized(self.size, height, width)
+        return (height, width) if self.size is None else resized_shape(self.size, height, width)
 
-    def _resized(self, image: Image.Image, name: str, max_pixels: int) -> np.ndarray:
+    def _resize(self, image: Image.Image, name: str, max_pixels: int) -> np.ndarray:
         """(h, w, 3) uint8: resized and cropped."""
         from PIL.Image import Resampling, fromarray
 
         if self.size is not None:
-            height, width = resized(self.size, image.height, image.width)
+            height, width = resized_shape(self.size, image.height, image.width)
             if not height or not width:
                 narrow = f": {image.height} x {image.width} is too narrow to be resized to {self.size}"
                 raise InputError(narrow, argument=name)

@@ -17,7 +17,7 @@ class ObjectArea(NamedTuple):
 
     label: str
     id: int  # its number in the mask, from 1
-    share: float  # of the pixels, 0 ... 1
+    share: float  # its part of the pixels, 0 ... 1
     score: float  # 0 ... 1
     label_id: int
     was_fused: bool  # True if objects of this label count as one

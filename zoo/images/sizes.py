@@ -10,7 +10,7 @@ from ..errors import ConfigError, UnsupportedError
 from .open import MAX_PIXELS
 
 LARGEST_EDGE = 1 << 15
-MOST_PATCHES = 1 << 12  # of an image whose number of patches is free: attention is quadratic in it; SigLIP 2 has 256
+MAX_PATCHES = 1 << 12  # patches of an image that may have any number: attention is quadratic in it; SigLIP 2 has 256
 
 
 def read_size(size: Any, max_size: Any, square: bool) -> dict[str, int]:
@@ -27,8 +27,8 @@ def read_size(size: Any, max_size: Any, square: bool) -> dict[str, int]:
         forms = ", ".join(" + ".join(sorted(keys)) for keys in RULES)
         raise UnsupportedError(f"size has the keys {sorted(size)}, zoo has {forms}")
     found = {key: _edge(f"size.{key}", value) for key, value in size.items()}
-    if (most := found.get("max_num_patches", 0)) > MOST_PATCHES:
-        raise ConfigError(f"size.max_num_patches = {most}, expected at most {MOST_PATCHES}")
+    if (most := found.get("max_num_patches", 0)) > MAX_PATCHES:
+        raise ConfigError(f"size.max_num_patches = {most}, expected at most {MAX_PATCHES}")
     return found
 
 
@@ -52,16 +52,16 @@ def _edge(name: str, value: Any) -> int:
     return value
 
 
-def resized(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+def resized_shape(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     """(height, width) after resizing an image of `height` x `width` as `size` says; 0 where it is too narrow."""
     return RULES[frozenset(size)](size, height, width)
 
 
-def _exact(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+def _exact_size(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     return size["height"], size["width"]
 
 
-def _short(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+def _by_short_edge(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     """The short side becomes `shortest_edge`."""
     edge = size["shortest_edge"]
     return (int(edge * height / width), edge) if width <= height else (edge, int(edge * width / height))
@@ -80,7 +80,7 @@ def _short_and_long(size: dict[str, int], height: int, width: int) -> tuple[int,
     return (int(length * height / width), edge) if width < height else (edge, int(length * width / height))
 
 
-def _long(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+def _by_long_edge(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     """The long side becomes `longest_edge`, both up and down; both sides are rounded, halves to even.
 
     transformers raises here.  This is how Microsoft's own code prepares images for the Table Transformers v1.1, whose
@@ -91,7 +91,7 @@ def _long(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     return round(scale * height), round(scale * width)
 
 
-def _within(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+def _fit_within(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     """The largest size of the same shape within `max_height` x `max_width`."""
     scale = min(size["max_height"] / height, size["max_width"] / width)
     return int(height * scale), int(width * scale)
@@ -135,11 +135,11 @@ def _near_in_steps(size: dict[str, int], height: int, width: int) -> tuple[int, 
 
 
 RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]]] = {
-    frozenset({"height", "width"}): _exact,
-    frozenset({"shortest_edge"}): _short,
+    frozenset({"height", "width"}): _exact_size,
+    frozenset({"shortest_edge"}): _by_short_edge,
     frozenset({"shortest_edge", "longest_edge"}): _short_and_long,
-    frozenset({"longest_edge"}): _long,
-    frozenset({"max_height", "max_width"}): _within,
+    frozenset({"longest_edge"}): _by_long_edge,
+    frozenset({"max_height", "max_width"}): _fit_within,
     frozenset({"patch_size", "max_num_patches"}): _of_patches,
     frozenset({"exact_height", "exact_width", "step"}): _exact_in_steps,
     frozenset({"near_height", "near_width", "step"}): _near_in_steps,

@@ -28,8 +28,8 @@ JOB = Job(
     "reading sound files",
     packages=("av",),
     extra="audio",
-    patience=30.0,
-    warm=True,
+    wall_seconds=30.0,
+    prestart=True,
 )
 
 SoundInput = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray

@@ -16,7 +16,7 @@ from ..errors import ConfigError, InputError, UnsupportedError, ZooError
 from ..generate import Generated, GenerationConfig, generate
 from ..generate.sampling import log_softmax
 from ..images import MAX_PIXELS, ImageFile, ImageInput, ImageProcessor, open_pixels
-from ..images.lines import is_blank, resampled, split_lines, split_words, stretched
+from ..images.lines import is_blank, resample_views, split_lines, split_words, stretch
 from ..pretrained import Pretrained
 from ..registry import family_of
 from ..text.tokenizer import Tokenizer
@@ -309,9 +309,9 @@ class Read(ImageTask):
         """A part of a line made wider and narrower, or, in small print, where a pixel is much, resampled."""
         Y, X = self.processor.output_size(1, 1)
         if len(part) < LOW * Y:
-            return resampled(part, Y)
+            return resample_views(part, Y)
         long = part.shape[1] * max(WIDTHS) > X / Y * len(part)  # its letters are narrow as it is
-        return [stretched(part, factor) for factor in WIDTHS if factor > 1 or not long]
+        return [stretch(part, factor) for factor in WIDTHS if factor > 1 or not long]
 
     def _ids(self, pieces: Sequence[np.ndarray], config: GenerationConfig) -> list[int]:
         """The ids of one text, from those of its pieces, between which there are spaces."""

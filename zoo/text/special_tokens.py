@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import TokenizerError
 from ..files.folder import CheckpointFolder
-from ..guards.tokenizer import MAX_ID, check_added, shown
+from ..guards.tokenizer import MAX_ID, check_added, quote
 from .tokenizer_json import MAX_NODES
 from .vocabulary_files import LIMIT
 
@@ -67,7 +67,7 @@ def declared_tokens(
             raise TokenizerError(f"{where}: added_tokens_decoder is not an object")
         for key, value in decoder.items():
             if not (key.isascii() and key.isdecimal() and len(key) <= 9):
-                raise TokenizerError(f"{where}: added_tokens_decoder has {shown(key)}, expected an id")
+                raise TokenizerError(f"{where}: added_tokens_decoder has {quote(key)}, expected an id")
             added[int(key)] = _token(value, f"{where}: added_tokens_decoder[{key}]")
         stated = dict.fromkeys(source, where)
     else:
@@ -114,11 +114,11 @@ def _extra(
     objects = [(name, value) for name, value in given if isinstance(value, dict) and not _is_token(value)]
     for name, value in objects:
         for key, token in value.items():
-            named[key] = _text_or_token(token, f"{stated[name]}: {name}[{shown(key)}]")
+            named[key] = _text_or_token(token, f"{stated[name]}: {name}[{quote(key)}]")
     lists = [(name, value) for name, value in given if not isinstance(value, dict)]
     for name, value in lists:
         if not isinstance(value, list):
-            raise TokenizerError(f"{stated[name]}: {name} is {shown(value)}, expected a list of tokens, or an object")
+            raise TokenizerError(f"{stated[name]}: {name} is {quote(value)}, expected a list of tokens, or an object")
     filled = next(((name, value) for name, value in lists if value), lists[0] if lists else None)
     if filled is None:
         return None
@@ -137,7 +137,7 @@ def _legacy(
         path = folder.where("added_tokens.json")
         for content, index in tokenizer_json(folder, "added_tokens.json").items():
             if type(index) is not int or not 0 <= index < MAX_ID or not content:
-                raise TokenizerError(f"{path}: {shown(content)} has the id {shown(index)}")
+                raise TokenizerError(f"{path}: {quote(content)} has the id {quote(index)}")
             found[index] = AddedToken(content, normalized=content not in special, special=content in special)
     tokens = (raw or {}).get("added_tokens")
     for i, token in enumerate(tokens if isinstance(tokens, list) else ()):
@@ -177,7 +177,7 @@ def add_tokens(
     backend.add_tokens(tokens)
     for index, token in added.items() if check_ids else ():
         if (found := backend.token_to_id(token.content)) != index:
-            raise TokenizerError(f"{folder}: the added token {shown(token.content)} has the id {found}, not {index}")
+            raise TokenizerError(f"{folder}: the added token {quote(token.content)} has the id {found}, not {index}")
 
 
 def texts_of(roles: Mapping[str, str | tokenizers.AddedToken]) -> Roles:
@@ -212,9 +212,9 @@ def _token(value: Any, where: str) -> tokenizers.AddedToken:
     if isinstance(value, str) and value:
         return AddedToken(value)
     if not _is_token(value) or not value["content"]:
-        raise TokenizerError(f"{where} is {shown(value)}, expected a token or an object with its content")
+        raise TokenizerError(f"{where} is {quote(value)}, expected a token or an object with its content")
     flags: Any = {name: value[name] for name in _FLAGS if name in value}
     for name, flag in flags.items():
         if not isinstance(flag, bool):
-            raise TokenizerError(f"{where}: {name} is {shown(flag)}, expected true or false")
+            raise TokenizerError(f"{where}: {name} is {quote(flag)}, expected true or false")
     return AddedToken(value["content"], **flags)

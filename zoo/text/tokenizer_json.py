@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import TokenizerError, ZooError, nearest
-from ..guards.tokenizer import SEQUENCES, check_added, check_part, check_pieces, check_vocabulary, shown
+from ..guards.tokenizer import SEQUENCES, check_added, check_part, check_pieces, check_vocabulary, quote
 
 if TYPE_CHECKING:
     import tokenizers
@@ -63,7 +63,7 @@ def tokenizer_of(raw: dict[str, Any], path: object) -> TokenizerFile:
     from tokenizers import AddedToken
 
     if raw.get("version") != "1.0":
-        raise TokenizerError(f"{path}: version {shown(raw.get('version'))}, expected '1.0'")
+        raise TokenizerError(f"{path}: version {quote(raw.get('version'))}, expected '1.0'")
     added = _added(raw.get("added_tokens"), path)
     padding, truncation = (_settings(name, raw.get(name), path) for name in ("padding", "truncation"))
     model, backend = _model(raw.get("model"), path), _without_model(raw, path)
@@ -107,12 +107,12 @@ def _settings(name: str, value: Any, path: object) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise TokenizerError(f"{path}: {name} is {shown(value)}, expected an object or null")
+        raise TokenizerError(f"{path}: {name} is {quote(value)}, expected an object or null")
     side, token = value.get("direction", "Right"), value.get("pad_token")
     if side not in ("Left", "Right"):
-        raise TokenizerError(f"{path}: {name}: direction is {shown(side)}, expected Left or Right")
+        raise TokenizerError(f"{path}: {name}: direction is {quote(side)}, expected Left or Right")
     if name == "padding" and not isinstance(token, str):
-        raise TokenizerError(f"{path}: padding: pad_token is {shown(token)}, expected a text")
+        raise TokenizerError(f"{path}: padding: pad_token is {quote(token)}, expected a text")
     return {"direction": side.lower(), "pad_token": token}
 
 
@@ -120,12 +120,12 @@ def _added(tokens: Any, path: object) -> list[dict[str, Any]]:
     """The keyword arguments of each added token."""
     tokens = [] if tokens is None else tokens
     if not isinstance(tokens, list):
-        raise TokenizerError(f"{path}: added_tokens is {shown(tokens)}, expected a list")
+        raise TokenizerError(f"{path}: added_tokens is {quote(tokens)}, expected a list")
     found: list[dict[str, Any]] = []
     for i, token in enumerate(tokens):
         content = token.get("content") if isinstance(token, dict) else None
         if not isinstance(content, str) or not content:
-            raise TokenizerError(f"{path}: added_tokens[{i}] is {shown(token)} with the content {shown(content)}")
+            raise TokenizerError(f"{path}: added_tokens[{i}] is {quote(token)} with the content {quote(content)}")
         found.append({"content": content, **{name: token.get(name, False) for name in _FLAGS}})
     check_added((token["content"] for token in found), path)
     return found
@@ -135,16 +135,16 @@ def _model(raw: Any, path: object) -> tokenizers.models.Model:
     from tokenizers import models
 
     if not isinstance(raw, dict):
-        raise TokenizerError(f"{path}: model is {shown(raw)}, expected an object")
+        raise TokenizerError(f"{path}: model is {quote(raw)}, expected an object")
     kind = kind_of(raw)
     if not isinstance(kind, str) or kind not in _OPTIONS:
         guess = nearest(kind, _OPTIONS) if isinstance(kind, str) else ""
-        raise TokenizerError(f"{path}: model: type is {shown(kind)}, expected one of {', '.join(_OPTIONS)}{guess}")
+        raise TokenizerError(f"{path}: model: type is {quote(kind)}, expected one of {', '.join(_OPTIONS)}{guess}")
     where = f"{path}: model ({kind})"
     options = {name: raw[name] for name in _OPTIONS[kind] if raw.get(name) is not None}
     for name, value in options.items():
         if type(value) is not (wanted := _OPTIONS[kind][name]):
-            raise TokenizerError(f"{where}: {name} is {shown(value)}, expected {_WANTED[wanted]}")
+            raise TokenizerError(f"{where}: {name} is {quote(value)}, expected {_WANTED[wanted]}")
     vocab: Any = raw.get("vocab")
     if kind == "Unigram":
         vocab = _pieces(vocab, where)
@@ -153,13 +153,13 @@ def _model(raw: Any, path: object) -> tokenizers.models.Model:
     if kind == "BPE":
         if raw.get("dropout") not in (None, 0):
             raise TokenizerError(
-                f"{where}: dropout is {shown(raw['dropout'])}: ids that differ from call to call are not taken"
+                f"{where}: dropout is {quote(raw['dropout'])}: ids that differ from call to call are not taken"
             )
         options["merges"] = _merges(raw.get("merges"), where)
     elif kind != "Unigram":
         unknown = options.setdefault("unk_token", "[UNK]")
         if unknown not in vocab:
-            raise TokenizerError(f"{where}: unk_token {shown(unknown)} is not in the vocabulary of {len(vocab)} tokens")
+            raise TokenizerError(f"{where}: unk_token {quote(unknown)} is not in the vocabulary of {len(vocab)} tokens")
     with guarded(where):
         model = getattr(models, kind)(vocab, **options)
         if kind == "WordPiece" and not 0 < model.max_input_chars_per_word <= MAX_WORD:
@@ -182,21 +182,21 @@ def kind_of(raw: Mapping[str, Any]) -> Any:
 
 def _merges(merges: Any, where: str) -> list[tuple[str, str]]:
     if not isinstance(merges, list) or len(merges) > MAX_MERGES:
-        raise TokenizerError(f"{where}: merges is {shown(merges)}, expected a list of at most {MAX_MERGES} pairs")
+        raise TokenizerError(f"{where}: merges is {quote(merges)}, expected a list of at most {MAX_MERGES} pairs")
     if merges and type(merges[0]) is tuple:  # which no JSON has: they were checked as merges.txt was read
         return merges
     pairs: list[Any] = [tuple(pair.split(" ")) if isinstance(pair, str) else pair for pair in merges]
     for i, pair in enumerate(pairs):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not (type(pair[0]) is type(pair[1]) is str):
             raise TokenizerError(
-                f"{where}: merges[{i}] is {shown(merges[i])}, expected two tokens and a space between them"
+                f"{where}: merges[{i}] is {quote(merges[i])}, expected two tokens and a space between them"
             )
     return [tuple(pair) for pair in pairs]
 
 
 def _pieces(vocab: Any, where: str) -> list[tuple[str, float]]:
     if not isinstance(vocab, list):
-        raise TokenizerError(f"{where}: vocab is {shown(vocab)}, expected a list of pieces and scores")
+        raise TokenizerError(f"{where}: vocab is {quote(vocab)}, expected a list of pieces and scores")
     pieces: list[tuple[str, float]] = []
     for i, piece in enumerate(vocab):
         try:
@@ -205,7 +205,7 @@ def _pieces(vocab: Any, where: str) -> list[tuple[str, float]]:
         except (TypeError, ValueError, OverflowError):
             token = None
         if type(token) is not str:
-            raise TokenizerError(f"{where}: vocab[{i}] is {shown(piece)}, expected a piece and its score")
+            raise TokenizerError(f"{where}: vocab[{i}] is {quote(piece)}, expected a piece and its score")
     check_pieces(pieces, where)
     return pieces
 

@@ -25,7 +25,7 @@ WEIGHTS_BIN = "adapter_model.bin"  # read where there is no other
 PREFIX = "base_model.model."
 FILES = (CONFIG, WEIGHTS, WEIGHTS_BIN, LABELS)
 _FLOATS = ("F32", "F16", "BF16", "F64")
-_LISTED = "F32, F16, BF16 and F64"
+_FLOAT_TYPES = "F32, F16, BF16 and F64"
 # The ends of names, after a module's, and what they are; peft may have put the adapter's own name behind them.
 _PARTS = {
     r"lora_A(\.default)?\.weight": "A",
@@ -36,7 +36,7 @@ _PARTS = {
     r"(token_adapter\.)?trainable_tokens_delta(\.default)?": "rows",
 }
 _BIAS = r"(.*)\.lora_B(\.default)?\.bias"
-_TOGETHER = (("A", "B"), ("embedding A", "embedding B"))
+_FACTOR_PAIRS = (("A", "B"), ("embedding A", "embedding B"))
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ class Adapter:
             parts[part] = name
         self.changes: dict[str, Change] = {}
         for name, (module, parts) in found.items():
-            for a, b in _TOGETHER:
+            for a, b in _FACTOR_PAIRS:
                 if (a in parts) != (b in parts):
                     raise CheckpointError(f"{self.path}: {name!r} has only one of lora_A and lora_B")
-            has_pair = any(a in parts for a, _ in _TOGETHER)
+            has_pair = any(a in parts for a, _ in _FACTOR_PAIRS)
             for part, option, wanted in (("magnitude", "use_dora", has_pair), ("bias", "lora_bias", "bias" in parts)):
                 given = bool(self.config.raw.get(option))
                 if (part in parts) != (given and wanted):
@@ -103,7 +103,7 @@ class Adapter:
                     self.config.check_target(module)
                 if dtype not in _FLOATS or (part != "magnitude" and len(shape) < 2):
                     raise CheckpointError(
-                        f"{self.path}: {name!r} is {dtype} of shape {shape}, expected a matrix in {_LISTED}"
+                        f"{self.path}: {name!r} is {dtype} of shape {shape}, expected a matrix in {_FLOAT_TYPES}"
                     )
                 return f"{module}.weight", module, part
         if found := re.fullmatch(_BIAS, bare):
@@ -132,7 +132,7 @@ class Adapter:
 
     def read(self, name: str) -> np.ndarray:
         """A tensor of the adapter, in float32 or float64."""
-        return _wide(self.source.read(name))
+        return _widen(self.source.read(name))
 
 
 class Adapted:
@@ -205,7 +205,7 @@ class Adapted:
     def check_vocabulary(self, rows: int | None) -> None:
         """Raise UnsupportedError where the adapter replaces a matrix with a row for each token by one of other rows."""
         for name in self.changes:
-            whole = self._whole(name)
+            whole = self._replacement(name)
             if whole is None or (name not in self.source and name not in self.bases):
                 continue
             before, after = self.source.shape(self.bases.get(name, name)), self.shape(name)
@@ -229,19 +229,19 @@ class Adapted:
         return name in self.source or name in self.bases or name in self.changes
 
     def shape(self, name: str) -> tuple[int, ...]:
-        whole = self._whole(name)
+        whole = self._replacement(name)
         return self.source.shape(self.bases.get(name, name)) if whole is None else self.adapter.source.shape(whole)
 
     def dtype(self, name: str) -> str:
-        whole = self._whole(name)
+        whole = self._replacement(name)
         return self.source.dtype(self.bases.get(name, name)) if whole is None else self.adapter.source.dtype(whole)
 
-    def _whole(self, name: str) -> str | None:
+    def _replacement(self, name: str) -> str | None:
         """The tensor of the adapter that replaces one of the checkpoint."""
         return self.changes[name].parts.get("whole") if name in self.changes else None
 
     def read(self, name: str) -> Any:
-        whole = self._whole(name)
+        whole = self._replacement(name)
         base = self.source.read(self.bases.get(name, name)) if whole is None else self.adapter.source.read(whole)
         if (change := self.changes.get(name)) is None:
             return base
@@ -249,17 +249,19 @@ class Adapted:
         if not isinstance(base, RawTensor) or base.dtype not in _FLOATS:
             if not more:
                 return base
-            raise UnsupportedError(f"{name} is stored as {self.dtype(name)}: adapters can be added to {_LISTED} only")
-        wide = _wide(base)
+            raise UnsupportedError(
+                f"{name} is stored as {self.dtype(name)}: adapters can be added to {_FLOAT_TYPES} only"
+            )
+        wide = _widen(base)
         if not more:
             self._check_finite(name, wide)
             return base
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            changed = _narrow(self._changed(name, wide, change), base.dtype)
-        self._check_finite(name, np.where(np.isfinite(wide), _wide(changed), 0))
+            changed = _round_to(self._add_adapter(name, wide, change), base.dtype)
+        self._check_finite(name, np.where(np.isfinite(wide), _widen(changed), 0))
         return changed
 
-    def _changed(self, name: str, wide: np.ndarray, change: Change) -> np.ndarray:
+    def _add_adapter(self, name: str, wide: np.ndarray, change: Change) -> np.ndarray:
         """The tensor, in float32 or float64, with all that the adapter adds."""
         parts, config, read = change.parts, self.adapter.config, self.adapter.read
         if "rows" in parts:
@@ -323,13 +325,13 @@ def _with_magnitude(weight: np.ndarray, magnitude: np.ndarray, axis: int) -> np.
     return magnitude.reshape(length.shape) / length * weight
 
 
-def _wide(stored: Any) -> np.ndarray:
+def _widen(stored: Any) -> np.ndarray:
     if stored.dtype == "BF16":
         return (stored.array.astype(np.uint32) << 16).view(np.float32)
     return np.asarray(stored.array, np.float64 if stored.dtype == "F64" else np.float32)
 
 
-def _narrow(x: np.ndarray, dtype: str) -> RawTensor:
+def _round_to(x: np.ndarray, dtype: str) -> RawTensor:
     if dtype == "BF16":  # to nearest, ties to even
         bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
         return RawTensor(((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16), dtype)

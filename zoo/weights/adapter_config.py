@@ -13,19 +13,19 @@ from typing import Any
 
 from ..errors import CheckpointError, ConfigError, UnsupportedError
 
-HONOURED = (
+HONOURED_FIELDS = (
     *("peft_type", "r", "lora_alpha", "use_rslora", "rank_pattern", "alpha_pattern", "use_dora", "lora_bias", "bias"),
     *("target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "modules_to_save"),
     *("ensure_weight_tying", "trainable_token_indices", "init_lora_weights"),
 )
 # What training depended on, or where it was.  For fan_in_fan_out a layer's own order decides, in peft too.
-IDLE = (
+IDLE_FIELDS = (
     *("task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision", "inference_mode"),
     *("lora_dropout", "fan_in_fan_out", "runtime_config", "velora_config", "megatron_core", "qalora_group_size"),
     *("loftq_config", "eva_config", "corda_config", "lora_ga_config"),
 )
 # Other methods: refused, as is a field that is unknown, unless it is null, false or empty.
-REFUSED = (
+REFUSED_FIELDS = (
     *("alora_invocation_tokens", "arrow_config", "kasa_config", "layer_replication", "megatron_config"),
     *("monteclora_config", "target_parameters", "use_bdlora", "use_qalora"),
 )
@@ -49,8 +49,8 @@ class AdapterConfig:
         if raw.get("peft_type", "LORA") != "LORA":
             raise UnsupportedError(f"{path}: peft_type = {raw['peft_type']!r:.200} is not implemented, only 'LORA' is")
         for name, value in raw.items():
-            if name not in HONOURED and name not in IDLE and value not in (None, False, [], {}, ""):
-                what = "is not implemented" if name in REFUSED else "is a field that zoo does not know"
+            if name not in HONOURED_FIELDS and name not in IDLE_FIELDS and value not in (None, False, [], {}, ""):
+                what = "is not implemented" if name in REFUSED_FIELDS else "is a field that zoo does not know"
                 raise UnsupportedError(f"{path}: {name} = {value!r:.200} {what}: merge the adapter with peft")
         init = raw.get("init_lora_weights", True)
         if init not in (*PLAIN_INITS, *SUBTRACTED_INITS):
@@ -76,10 +76,10 @@ class AdapterConfig:
 
     def scale(self, module: str, rank: int) -> float:
         """The factor of a module's product, whose A has `rank` rows; CheckpointError if the config says otherwise."""
-        named = _matched(self.ranks, module, self.rank)
+        named = _match_pattern(self.ranks, module, self.rank)
         if rank != named:
             raise CheckpointError(f"{self.path}: the rank of {module} is {named}, and its lora_A has {rank} rows")
-        alpha = _matched(self.alphas, module, self.alpha)
+        alpha = _match_pattern(self.alphas, module, self.alpha)
         return alpha / (math.sqrt(rank) if self.raw.get("use_rslora") else rank)
 
     def check_target(self, module: str) -> None:
@@ -151,6 +151,6 @@ def _ends_with(module: str, names: Collection[Any]) -> bool:
     return any(module == name or module.endswith(f".{name}") for name in names)
 
 
-def _matched(patterns: Mapping[str, Any], module: str, otherwise: Any) -> Any:
+def _match_pattern(patterns: Mapping[str, Any], module: str, otherwise: Any) -> Any:
     """The value of the first pattern that the end of a module's name matches."""
     return next((v for key, v in patterns.items() if re.match(rf"(.*\.)?({key})$", module)), otherwise)

@@ -16,7 +16,7 @@ from ..files.json_file import read_json
 from ..quant import QuantRows
 from ..typing import RawTensor
 from .mapped import release
-from .packed_names import with_packed
+from .packed_names import with_packed_tensors
 from .source import Source
 
 # In the order in which transformers looks for them; it does not know the last two.
@@ -82,7 +82,7 @@ def open_weights(
     files: one path or several; of a folder, its `weight_files`.  Shards are next to their index,
     so an index alone is enough; files given with an index must be its shards.  index: its content, if it was read.
     """
-    return with_packed(_open_all(files, index))
+    return with_packed_tensors(_open_all(files, index))
 
 
 def _open_all(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], index: Index | None) -> Source:

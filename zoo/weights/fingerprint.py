@@ -27,7 +27,7 @@ from .mapped import FileState, file_state, region_of
 CHUNK = 8 << 20  # bytes that one thread hashes
 MIN_FILE_SIZE = 4 << 20  # bytes from which on a file's digests are kept: smaller ones are hashed as fast as looked up
 SETTLE_SECONDS = 2.0  # seconds after a change in which a file may change again without another time of change
-MAX_FILES = 1000  # whose digests are kept
+MAX_FILES = 1000  # files whose digests are kept
 
 Pending = Callable[[], str]  # a digest that threads are computing
 
@@ -95,11 +95,11 @@ class _Hasher:
             return lambda: kept.digests[key]
         pending = compute()
 
-        def found() -> str:
+        def finish() -> str:
             kept.new[key] = digest = pending()
             return digest
 
-        return found
+        return finish
 
     def _submit(self, hash_of: Callable[..., bytes], chunks: Iterable[Any]) -> Pending:
         futures: list[Future[bytes]] = [self._pool.submit(hash_of, chunk) for chunk in chunks]
@@ -123,7 +123,7 @@ class _DigestFile:
 
     def save(self) -> None:
         """Keep the new digests, if the file has certainly not changed while they were computed."""
-        if not self.new or self._began - self._state.changed < SETTLE_SECONDS:
+        if not self.new or self._began - self._state.change_time < SETTLE_SECONDS:
             return
         with suppress(OSError):
             if file_state(os.stat(self._path)) != self._state:

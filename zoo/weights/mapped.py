@@ -44,16 +44,16 @@ DTYPES: dict[str, tuple[int, str | None]] = {
     "F6_E3M2": (6, None),
 }
 
-EVERY = 0.005  # seconds between releases of an array that is read
-MAX_RANK = 32  # of arrays in NumPy 1
+RELEASE_INTERVAL = 0.005  # seconds between releases of an array that is read
+MAX_RANK = 32  # dimensions of NumPy 1's arrays
 
-_SHORT = reprlib.Repr()
-_SHORT.maxlevel, _SHORT.maxtuple, _SHORT.maxlist, _SHORT.maxstring = 2, 8, 8, 100
+_REPR = reprlib.Repr()
+_REPR.maxlevel, _REPR.maxtuple, _REPR.maxlist, _REPR.maxstring = 2, 8, 8, 100
 
 
-def short(value: object) -> str:
+def shorten(value: object) -> str:
     """A value from a file, shortened for a message."""
-    return _SHORT.repr(list(value) if isinstance(value, tuple) else value)
+    return _REPR.repr(list(value) if isinstance(value, tuple) else value)
 
 
 class FileState(NamedTuple):
@@ -66,7 +66,7 @@ class FileState(NamedTuple):
     ctime_ns: int
 
     @property
-    def changed(self) -> float:
+    def change_time(self) -> float:
         """The time of the last change, in seconds since the epoch."""
         return max(self.mtime_ns, self.ctime_ns) / 1e9
 
@@ -124,7 +124,7 @@ def release(array: np.ndarray) -> None:
 
 
 @contextmanager
-def meanwhile(call: Callable[[], object], every: float) -> Iterator[None]:
+def calling_meanwhile(call: Callable[[], object], every: float) -> Iterator[None]:
     """A context in which a thread calls a function every few seconds, and once more at the end."""
     ends = threading.Event()
 
@@ -145,7 +145,7 @@ def meanwhile(call: Callable[[], object], every: float) -> Iterator[None]:
 
 def releasing(array: np.ndarray) -> AbstractContextManager[None]:
     """A context that releases the memory of a mapped array every few seconds while another library reads it."""
-    return meanwhile(partial(release, array), EVERY)
+    return calling_meanwhile(partial(release, array), RELEASE_INTERVAL)
 
 
 def region_of(array: np.ndarray) -> Region | None:
@@ -179,10 +179,10 @@ def check_shape(shape: tuple[int, ...], bits: int) -> str | None:
     if len(shape) > MAX_RANK:
         return f"{len(shape)} dimensions, expected at most {MAX_RANK}"
     if any(type(n) is not int or n < 0 for n in shape):
-        return f"the shape {short(shape)}, expected non-negative integers"
+        return f"the shape {shorten(shape)}, expected non-negative integers"
     # NumPy ignores zeros when it limits a size, so even an empty array may be too large.
     if math.prod(n or 1 for n in shape) * bits >= 2**63:
-        return f"the shape {short(shape)}, which is beyond any memory"
+        return f"the shape {shorten(shape)}, which is beyond any memory"
     return None
 
 

@@ -17,7 +17,7 @@ from .source import Source
 
 # The environment's switch to load what is larger than the machine's memory.
 SWITCH = "ZOO_MEMORY_CHECK"
-UNCHECKED = 256 << 20  # bytes; smaller models are loaded without a look at the machine
+MIN_CHECKED_BYTES = 256 << 20  # bytes; smaller models are loaded without a look at the machine
 WIDTHS = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 PRECISIONS = ("float32", "bfloat16", *QUANT_CHOICES)
 
@@ -95,7 +95,8 @@ def check_fits(source: Any, precision: str | None, widens: bool, vocabulary: int
     there = machine_memory()
     if there is None or os.environ.get(SWITCH) == "0":
         return
-    if sum(os.path.getsize(path) for path in source.files) < min(UNCHECKED, there / 8):  # at 4 bits: 8 times in float32
+    # At 4 bits: 8 times as many in float32.
+    if sum(os.path.getsize(path) for path in source.files) < min(MIN_CHECKED_BYTES, there / 8):
         return
     tensors = list(headers(source))
     needed = 0

@@ -141,7 +141,7 @@ class RenamedSource:
             self.origin[owner] = self.origin[target]
         elif target not in self.origin:
             self.origin[target] = self.origin[owner]
-        elif _equal(self.source, self.origin[target], self.origin[owner]):
+        elif _are_equal(self.source, self.origin[target], self.origin[owner]):
             self.copies.setdefault(self.origin[owner], []).append(self.origin[target])
             self.origin[target] = self.origin[owner]
         else:
@@ -149,7 +149,7 @@ class RenamedSource:
         self.tied[target] = owner
 
 
-def _equal(source: Source, a: str, b: str) -> bool:
+def _are_equal(source: Source, a: str, b: str) -> bool:
     if source.shape(a) != source.shape(b) or source.dtype(a) != source.dtype(b):
         return False
     pairs = zip(stored_arrays(source.read(a)), stored_arrays(source.read(b)), strict=True)

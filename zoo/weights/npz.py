@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import CheckpointError
 from ..guards.zips import read_members
 from ..typing import RawTensor
-from .mapped import check_shape, elements, map_file, short
+from .mapped import check_shape, elements, map_file, shorten
 from .source import ListedFile
 
 HEADER_LIMIT = 4096  # bytes of an array's header; ten numbers take 100
@@ -68,13 +68,15 @@ def _entry(data: np.ndarray, begin: int, size: int, where: str) -> _NpyEntry:
     except KeyError:
         raise CheckpointError(f"{where}: the version of a .npy file must be 1.0 or 2.0") from None
     except Exception as e:  # the header is a Python literal, whose parsers raise many types
-        raise CheckpointError(f"{where}: not a .npy file, or a damaged one: {short(str(e))}") from None
+        raise CheckpointError(f"{where}: not a .npy file, or a damaged one: {shorten(str(e))}") from None
     if dtype.str not in _TYPES:
-        what = "an array of objects, a pickle" if dtype.hasobject else f"of type {short(dtype.str)}"
+        what = "an array of objects, a pickle" if dtype.hasobject else f"of type {shorten(dtype.str)}"
         raise CheckpointError(f"{where} is {what}, expected one of {', '.join(_TYPES)}")
     if wrong := check_shape(shape, dtype.itemsize * 8):
         raise CheckpointError(f"{where}: {wrong}")
     first = begin + file.tell()
     if math.prod(shape) * dtype.itemsize != begin + size - first:
-        raise CheckpointError(f"{where}: {short(shape)} of {dtype.str} does not fill its {begin + size - first} bytes")
+        raise CheckpointError(
+            f"{where}: {shorten(shape)} of {dtype.str} does not fill its {begin + size - first} bytes"
+        )
     return _NpyEntry(_TYPES[dtype.str], tuple(shape), bool(by_columns), first, begin + size)

@@ -16,7 +16,7 @@ from ..quant import QUANT_TYPES, QuantRows, QuantType
 from ..typing import Array, RawTensor
 from .source import Source, stored_arrays
 
-QUANT_METHOD = "zoo"  # of `quantization_config`
+QUANT_METHOD = "zoo"  # the value in `quantization_config`
 
 # NumPy's name of a field's type -> that of safetensors.
 _TYPES = {"int8": "I8", "uint8": "U8", "uint16": "U16", "float16": "F16", "float32": "F32"}
@@ -29,7 +29,7 @@ def stored_fields(name: str, rows: QuantRows) -> Iterator[tuple[str, str, Array]
         yield f"{name}.{rows.kind.name}.{field.name}", _TYPES[field.dtype], array
 
 
-def with_packed(source: Source) -> Source:
+def with_packed_tensors(source: Source) -> Source:
     """The source, with the fields of each quantised matrix as one tensor."""
     found: dict[str, QuantType] = {}
     for name in source.names():

@@ -19,14 +19,14 @@ import numpy as np
 from ..errors import CheckpointError, ConfigError, MissingWeightError, UnsupportedError, nearest
 from ..quant import QUANT_TYPES, QuantRows
 from ..typing import RawTensor
-from .mapped import short
+from .mapped import shorten
 from .packed_names import QUANT_METHOD
 from .source import Source
 
 FIELD = "quantization_config"
-BLOCK = 32  # of INT4_32 and UINT4_32
+BLOCK = 32  # numbers with one scale, in INT4_32 and UINT4_32
 _AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
-_STORED = ("qweight", "qzeros", "scales", "g_idx")
+_STORED_FIELDS = ("qweight", "qzeros", "scales", "g_idx")
 
 
 class Scheme(NamedTuple):
@@ -38,7 +38,7 @@ class Scheme(NamedTuple):
     outputs: Callable[[tuple[int, ...]], int]  # qweight's shape -> E
 
 
-def as_quantised(source: Source, stated: Mapping[str, Any]) -> Source:
+def as_quantised_source(source: Source, stated: Mapping[str, Any]) -> Source:
     """The source under the names and in the QuantTypes that a model reads; stated: config.json's fields.
 
     Raises UnsupportedError if the weights are of a method that is not implemented: they would be misread.
@@ -49,7 +49,7 @@ def as_quantised(source: Source, stated: Mapping[str, Any]) -> Source:
     if config is None:
         return source
     if not isinstance(config, dict):
-        raise ConfigError(f"{FIELD} is {short(config)}, expected an object")
+        raise ConfigError(f"{FIELD} is {shorten(config)}, expected an object")
     method = config.get("quant_method")
     if method == QUANT_METHOD:
         return source
@@ -57,7 +57,7 @@ def as_quantised(source: Source, stated: Mapping[str, Any]) -> Source:
         method = "bitsandbytes"
     if not isinstance(method, str) or method not in ("gptq", "awq"):
         raise UnsupportedError(
-            f"{FIELD}: quant_method {short(method)} is not implemented, only gptq and awq of 4 bits are"
+            f"{FIELD}: quant_method {shorten(method)} is not implemented, only gptq and awq of 4 bits are"
             f"{nearest(method, ('gptq', 'awq')) if isinstance(method, str) else ''}"
         )
     scheme = _gptq(config) if method == "gptq" else _awq(config)
@@ -68,9 +68,9 @@ def as_quantised(source: Source, stated: Mapping[str, Any]) -> Source:
 def _group(config: Mapping[str, Any]) -> int:
     bits, group = config.get("bits", config.get("w_bit")), config.get("group_size", config.get("q_group_size"))
     if bits != 4:
-        raise UnsupportedError(f"{FIELD}: bits = {short(bits)} is not implemented, only 4 is")
+        raise UnsupportedError(f"{FIELD}: bits = {shorten(bits)} is not implemented, only 4 is")
     if type(group) is not int or (group != -1 and not 1 <= group < 1 << 31):
-        raise ConfigError(f"{FIELD}: group_size = {short(group)}, expected a number of inputs, or -1 for all")
+        raise ConfigError(f"{FIELD}: group_size = {shorten(group)}, expected a number of inputs, or -1 for all")
     if config.get("dynamic"):
         raise UnsupportedError(f"{FIELD}: dynamic (settings that differ by layer) is not implemented")
     return max(group, 0)
@@ -80,7 +80,7 @@ def _gptq(config: Mapping[str, Any]) -> Scheme:
     form = config.get("checkpoint_format", "gptq")
     if form not in ("gptq", "gptq_v2"):
         raise UnsupportedError(
-            f"{FIELD}: checkpoint_format {short(form)} is not implemented, only gptq and gptq_v2 are"
+            f"{FIELD}: checkpoint_format {shorten(form)} is not implemented, only gptq and gptq_v2 are"
         )
     less = np.uint8(form == "gptq")
     return Scheme(
@@ -94,7 +94,7 @@ def _gptq(config: Mapping[str, Any]) -> Scheme:
 def _awq(config: Mapping[str, Any]) -> Scheme:
     form = str(config.get("version", "gemm")).lower()
     if form != "gemm":
-        raise UnsupportedError(f"{FIELD}: version {short(form)} of awq is not implemented, only gemm is")
+        raise UnsupportedError(f"{FIELD}: version {shorten(form)} of awq is not implemented, only gemm is")
 
     def columns(q: np.ndarray) -> np.ndarray:
         bits = _nibbles(q).reshape(len(q), -1, 8)
@@ -122,7 +122,7 @@ class QuantisedSource:
     def __init__(self, source: Source, names: list[str], scheme: Scheme):
         self.source, self.scheme, self.files = source, scheme, source.files
         self._own = {f"{name}.weight": name for name in names}
-        hidden = {f"{name}.{field}" for name in names for field in _STORED}
+        hidden = {f"{name}.{field}" for name in names for field in _STORED_FIELDS}
         for weight, name in self._own.items():
             if weight in source:
                 raise CheckpointError(f"{weight!r} is stored twice: as it is, and as {name + '.qweight'!r}")

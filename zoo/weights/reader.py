@@ -108,7 +108,7 @@ class Reader:
     sizes: Mapping[str, int] = field(default_factory=dict)  # config field -> value, to explain a wrong shape
     keep_16bit: bool = False  # matrices of 16-bit numbers stay as the file has them
     keep_quantised: bool = False  # quantised matrices, too
-    keep_order: bool = False  # and the order of their rows, which are reordered when they are used
+    keep_order: bool = False  # their rows, too, keep their order, and are reordered when they are used
     fuse: bool = True  # matrices that are used together become one array, not a tuple
     new_head: NewHead | None = None
     choice: QuantChoice | None = None  # the types that floating-point matrices are quantised to
@@ -204,21 +204,21 @@ class Reader:
 
         source: Any = self.named.source  # one with names has numbers
         found: dict[str, RawTensor] = {}
-        for name, origin in self._unread().items():
+        for name, origin in self._unread_tensors().items():
             if _matches(name, self.only_saved) and isinstance(stored := source.read(origin), RawTensor):
                 is_float = stored.dtype in ("F64", "F32", "F16", "BF16")
                 array = on_numpy.to_parameter(stored, origin, None, "cpu") if is_float else stored.array
                 found[origin] = RawTensor(np.array(array), stored.dtype)
         return found
 
-    def _unread(self) -> dict[str, str]:
+    def _unread_tensors(self) -> dict[str, str]:
         """Canonical name -> name in the file of each tensor that was not read."""
         taken = self.reads.names | {copy for copies in self.named.copies.values() for copy in copies}
         return {name: origin for name, origin in self.named.origin.items() if origin not in taken}
 
     def report(self) -> Report:
         """The names renamed, tied, ignored and left unread.  Call it when the model is complete."""
-        unread, patterns = self._unread(), (*self.named.name_map.ignored, *self.only_saved)
+        unread, patterns = self._unread_tensors(), (*self.named.name_map.ignored, *self.only_saved)
         ignored = [origin for name, origin in unread.items() if _matches(name, patterns)]
         return Report(
             renamed={n: o for n, o in self.named.origin.items() if n != o and n not in self.named.tied},

@@ -20,11 +20,11 @@ import numpy as np
 from ..errors import CheckpointError, nearest
 from ..files.json_file import parse_json
 from ..typing import RawTensor
-from .mapped import DTYPES, check_shape, element_bits, elements, map_file, short
+from .mapped import DTYPES, check_shape, element_bits, elements, map_file, shorten
 from .source import ListedFile
 
 HEADER_LIMIT = 100_000_000  # the library's
-REMEMBERED = 1 << 18  # bytes of a header whose check is not done twice
+MAX_REMEMBERED_BYTES = 1 << 18  # bytes of a header whose check is not done twice
 
 
 class _TensorEntry(NamedTuple):
@@ -52,7 +52,7 @@ class SafetensorsFile(ListedFile):
         begin = _header_end(data, self.path)
         self._data = data[begin:]
         header = data[8:begin].tobytes()
-        listed = _remembered if len(header) <= REMEMBERED else _listed
+        listed = _remembered if len(header) <= MAX_REMEMBERED_BYTES else _list_tensors
         self._entries, self.metadata = listed(header, len(self._data), self.path)
 
     def read(self, name: str) -> RawTensor:
@@ -73,7 +73,7 @@ def _header_end(data: np.ndarray, path: Path) -> int:
     return 8 + size
 
 
-def _listed(header: bytes, size: int, path: Path) -> _Listed:
+def _list_tensors(header: bytes, size: int, path: Path) -> _Listed:
     """The tensors and the metadata of a header, which fits a file with `size` bytes behind it."""
     entries, metadata = _header(header, path)
     _check_spans(entries, size, path)
@@ -81,7 +81,7 @@ def _listed(header: bytes, size: int, path: Path) -> _Listed:
     return MappingProxyType(entries), MappingProxyType(metadata)
 
 
-_remembered = lru_cache(8)(_listed)  # the answer, the library's too, follows from these bytes and the size
+_remembered = lru_cache(8)(_list_tensors)  # the answer, the library's too, follows from these bytes and the size
 
 
 def _header(data: bytes, path: Path) -> tuple[dict[str, _TensorEntry], dict[str, str]]:
@@ -108,11 +108,11 @@ def _shrink(found: dict[str, Any]) -> Any:
 
 def _entry(found: Any, where: str) -> _TensorEntry:
     if not isinstance(found, tuple):
-        raise CheckpointError(f"{where}: {short(found)}, expected an object of {', '.join(_FIELDS)}")
+        raise CheckpointError(f"{where}: {shorten(found)}, expected an object of {', '.join(_FIELDS)}")
     dtype, shape, offsets = found
     if not isinstance(dtype, str) or dtype not in DTYPES:
         guess = nearest(dtype[:50], DTYPES) if isinstance(dtype, str) else ""
-        raise CheckpointError(f"{where}: an unknown dtype {short(dtype)}{guess}")
+        raise CheckpointError(f"{where}: an unknown dtype {shorten(dtype)}{guess}")
     if not isinstance(shape, list):
         raise CheckpointError(f"{where}: a shape of type {type(shape).__name__}, expected a list")
     shape = tuple(shape)
@@ -120,10 +120,10 @@ def _entry(found: Any, where: str) -> _TensorEntry:
         raise CheckpointError(f"{where}: {wrong}")
     # bool is an int in Python, not in JSON
     if not isinstance(offsets, list) or [type(n) for n in offsets] != [int, int] or not 0 <= offsets[0] <= offsets[1]:
-        raise CheckpointError(f"{where}: data_offsets {short(offsets)}, expected [begin, end] with begin <= end")
+        raise CheckpointError(f"{where}: data_offsets {shorten(offsets)}, expected [begin, end] with begin <= end")
     begin, end = offsets
     if math.prod(shape) * element_bits(dtype) != (end - begin) * 8:
-        raise CheckpointError(f"{where}: {short(shape)} of {dtype} does not fill its {end - begin} bytes")
+        raise CheckpointError(f"{where}: {shorten(shape)} of {dtype} does not fill its {end - begin} bytes")
     return _TensorEntry(sys.intern(dtype), shape, begin, end)
 
 

@@ -21,7 +21,7 @@ from .source import Source
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 _BY_OUTPUTS = re.compile(r"(?:^|\.)([qkv]_proj|gate_proj|up_proj|embed_tokens|lm_head)\.(?:weight|bias)$")
 _BY_INPUTS = re.compile(r"(?:^|\.)(o_proj|down_proj)\.weight$")
-_PLAIN = ("F64", "F32", "F16", "BF16")
+_FLOATS = ("F64", "F32", "F16", "BF16")
 
 
 class Split:
@@ -78,9 +78,9 @@ class Split:
     def header(self, tensor: TensorHeader, rank: int) -> TensorHeader:
         """A rank's slice of a tensor, without its numbers."""
         part = self.part(tensor.name, tensor.shape, rank)
-        if len(tensor.shape) > 1 and tensor.dtype not in _PLAIN:
+        if len(tensor.shape) > 1 and tensor.dtype not in _FLOATS:
             raise UnsupportedError(
-                f"{tensor.name} is stored as {tensor.dtype}: only {', '.join(_PLAIN)} can be split over processes"
+                f"{tensor.name} is stored as {tensor.dtype}: only {', '.join(_FLOATS)} can be split over processes"
             )
         return tensor._replace(shape=tuple(one.stop - one.start for one in part))
 

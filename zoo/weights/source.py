@@ -16,7 +16,7 @@ from ..typing import RawTensor
 
 __all__ = ["ListedFile", "NewHead", "Random", "RawTensor", "Source", "stored_arrays"]
 
-MAX_ELEMENTS = 1 << 40  # beyond this, NumPy raises other errors than MemoryError
+MAX_ELEMENTS = 1 << 40  # above it NumPy raises other errors than MemoryError
 
 
 class Source(Protocol):

@@ -17,7 +17,7 @@ from ..errors import CheckpointError, UnsupportedError
 from ..guards.pickles import PICKLE_LIMIT, GuardedUnpickler
 from ..guards.zips import read_members
 from ..typing import RawTensor
-from .mapped import check_shape, element_bits, elements, map_file, short
+from .mapped import check_shape, element_bits, elements, map_file, shorten
 from .source import ListedFile
 
 # The numbers that begin every file of the older form.
@@ -159,15 +159,15 @@ def _check(tensor: _Tensor, spans: Mapping[str, tuple[int, int]], where: str) ->
     if wrong := check_shape(tensor.shape, element_bits(tensor.dtype)):
         raise CheckpointError(f"{where}: {wrong}")
     if len(tensor.stride) != len(tensor.shape) or any(type(s) is not int or not 0 <= s < 2**63 for s in tensor.stride):
-        raise CheckpointError(f"{where}: the strides {short(tensor.stride)} for the shape {short(tensor.shape)}")
+        raise CheckpointError(f"{where}: the strides {shorten(tensor.stride)} for the shape {shorten(tensor.shape)}")
     has = storage.numel * width * 8 // element_bits(tensor.dtype)
     if not 0 <= tensor.offset <= has or tensor.offset + _reach(tensor) > has:
         raise CheckpointError(
-            f"{where}: {short(tensor.shape)} with strides {short(tensor.stride)} from element {tensor.offset} "
+            f"{where}: {shorten(tensor.shape)} with strides {shorten(tensor.stride)} from element {tensor.offset} "
             f"goes beyond the {has} elements of its storage"
         )
     if math.prod(tensor.shape) > max(has, _EXPANDED_LIMIT):
-        raise CheckpointError(f"{where}: expanded to {short(tensor.shape)} from a storage of {has} elements")
+        raise CheckpointError(f"{where}: expanded to {shorten(tensor.shape)} from a storage of {has} elements")
 
 
 def _state_dict(found: Any, path: Path) -> tuple[dict[str, _Tensor], list[str]]:
@@ -187,7 +187,7 @@ def _state_dict(found: Any, path: Path) -> tuple[dict[str, _Tensor], list[str]]:
 
 def _scalars(entries: dict[Any, Any], path: Path) -> list[str]:
     """The keys of entries that can be skipped; CheckpointError if there are others."""
-    other = [f"{str(k)[:100]} ({_kind(v)})" for k, v in entries.items() if type(v) not in _HARMLESS]
+    other = [f"{str(k)[:100]} ({_kind(v)})" for k, v in entries.items() if type(v) not in _PLAIN_TYPES]
     if other:
         raise CheckpointError(
             f"{path}: besides tensors it contains {', '.join(other[:8])}{' ...' if other[8:] else ''}; "
@@ -196,7 +196,7 @@ def _scalars(entries: dict[Any, Any], path: Path) -> list[str]:
     return [str(key) for key in entries]
 
 
-_HARMLESS = (type(None), bool, int, float, str)
+_PLAIN_TYPES = (type(None), bool, int, float, str)
 
 
 def _kind(value: Any) -> str:
@@ -244,7 +244,7 @@ def _read_stream(data: np.ndarray, path: Path) -> tuple[Any, dict[str, tuple[int
     if (magic := reader.load()) != _MAGIC:
         raise CheckpointError(f"{path}: a pickle of a {_kind(magic)}, but not a file that torch.save wrote")
     if (version := reader.load()) != _VERSION:
-        raise CheckpointError(f"{path}: version {short(version)} of the older torch form, expected {_VERSION}")
+        raise CheckpointError(f"{path}: version {shorten(version)} of the older torch form, expected {_VERSION}")
     system = reader.load()
     if not isinstance(system, dict) or system.get("little_endian") is not True:
         raise UnsupportedError(f"{path}: it does not say that its byte order is little")

@@ -60,7 +60,7 @@ def _headers(data: bytes, at: Path) -> None:
 
     with contextlib.suppress(InputError):
         check_file(data, "image")
-    headers.what(data), headers.orientation(data)
+    headers.guess_format(data), headers.orientation(data)
 
 
 TARGETS["image"] = Target(_images, mutate.of_image, _open, weight=2)

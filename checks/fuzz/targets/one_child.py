@@ -32,7 +32,7 @@ class OneChild(Confined):
         self._process, before._process = before._process, None
         if self._first:
             try:
-                self._result(self._exchange(self._first, self._job.patience, MAX_MESSAGE))
+                self._result(self._exchange(self._first, self._job.wall_seconds, MAX_MESSAGE))
             except BaseException:
                 self._keep()
                 raise

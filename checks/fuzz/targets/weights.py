@@ -146,7 +146,7 @@ def _read_quantised(data: bytes, at: Path) -> None:
     from safetensors.numpy import save_file
 
     from zoo.weights.files import open_weights
-    from zoo.weights.quantised_source import as_quantised
+    from zoo.weights.quantised_source import as_quantised_source
 
     found = json.loads(data)
     shapes, config = (found.get("shapes"), found.get("config")) if isinstance(found, dict) else (None, None)
@@ -158,7 +158,7 @@ def _read_quantised(data: bytes, at: Path) -> None:
             name = name[:50].encode("utf-8", "replace").decode()  # safetensors refuses half of a surrogate pair
             tensors[f"a.{name}"] = (np.arange(count) % 2).astype(dtype).reshape(shape)
     save_file(tensors, at / "model.safetensors")
-    source = as_quantised(open_weights(at / "model.safetensors"), {"quantization_config": config})
+    source = as_quantised_source(open_weights(at / "model.safetensors"), {"quantization_config": config})
     for name in source.names():
         source.shape(name), source.dtype(name), source.read(name)
 

@@ -40,9 +40,9 @@ JOB = Job(
     packages=("pypdfium2",),
     extra="pdf",
     seconds=6,
-    patience=30.0,
+    wall_seconds=30.0,
     memory=384 << 20,
-    warm=True,
+    prestart=True,
 )
 
 

@@ -186,7 +186,7 @@ def _tensors(task: TextTask, names: Names) -> Iterator[Tensor]:
             if name in done or (type(model).__name__ == "BertModel" and ".pooler." in name):
                 continue
             done.add(name)
-            theirs = names.ours(name)
+            theirs = names.to_gguf(name)
             if theirs is None:
                 raise UnsupportedError(f"the tensor {part.name!r} has no name in GGUF")
             heads = 0

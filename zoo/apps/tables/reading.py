@@ -16,7 +16,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...images.boxes import Box, check_fraction
-from ...images.lines import MARGIN, SPECK, spans, split_lines
+from ...images.lines import MARGIN, MIN_TEXT_HEIGHT, spans, split_lines
 from ...tasks.scripts import ScriptCheck
 from .boxes import HALF
 from .cell_borders import INK, fitted_cell_boxes
@@ -177,7 +177,7 @@ def _with_margin(line: np.ndarray, inked: np.ndarray, paper: np.ndarray) -> np.n
 
     Less ink there than a line has is of the line above or below.
     """
-    least = SPECK * len(line)
+    least = MIN_TEXT_HEIGHT * len(line)
     parts = [(begin, end) for begin, end in spans(inked) if end - begin >= least]
     above, below = (
         round(MARGIN * len(line)) if touches else 0

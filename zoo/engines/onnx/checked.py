@@ -32,7 +32,7 @@ JOB = Job(
     packages=("numpy", "onnx", "onnxruntime"),
     extra="onnx",
     seconds=5,
-    patience=60.0,
+    wall_seconds=60.0,
     memory=384 << 20,
     memory_per_byte=8,
 )
@@ -74,7 +74,7 @@ class CheckedSession:
         sides = [[(one.name, one.dtype, one.dims) for one in side] for side in (signature.inputs, signature.outputs)]
         small = [(name, x.dtype.str, x.shape, x.tobytes()) for name, x in inputs.items()]
         seconds = JOB.seconds + self._weight_bytes // PACE
-        process = Confined(JOB._replace(seconds=seconds, patience=JOB.patience + 5 * seconds))
+        process = Confined(JOB._replace(seconds=seconds, wall_seconds=JOB.wall_seconds + 5 * seconds))
         try:
             process.ask(
                 *(data, {domain: sorted(names) for domain, names in OPERATORS.items()}, *sides),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from ...weights.mapped import meanwhile
+from ...weights.mapped import calling_meanwhile
 
 SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SIZE = 2 << 20  # bytes of a huge page
@@ -45,7 +45,7 @@ def asked() -> AbstractContextManager[None]:
                 known.add((begin, end))
             advise(begin, end - begin, COLLAPSE)
 
-    return meanwhile(ask, EVERY)
+    return calling_meanwhile(ask, EVERY)
 
 
 def _regions() -> Iterator[Region]:

@@ -26,7 +26,7 @@ from ...runner import Runner
 from ...tasks.generate import Generate
 from ...text.tokenizer import Tokenizer
 from ...warning import warn
-from ...weights.quantised_source import as_quantised
+from ...weights.quantised_source import as_quantised_source
 from ...weights.slices import Slices, Split
 from .layers import SplitEmbeddings, SplitHead, SumOfParts
 
@@ -97,7 +97,7 @@ def _part_of(cls: Any, checkpoint: Any, config: Any, options: Options) -> Pretra
     """This rank's part of a model, with layers that put the parts' results together."""
     rank, ranks, group = dist.get_rank(), dist.get_world_size(), dist.group.WORLD
     split, source = Split(config, ranks), checkpoint.open_weights()
-    if as_quantised(source, config.extra) is not source:
+    if as_quantised_source(source, config.extra) is not source:
         raise UnsupportedError(f"{checkpoint.name} is quantised: only plain numbers can be split over processes")
     model = cls.from_source(Slices(source, split, rank), split.config_of(rank), options)
     if model.report.unused:

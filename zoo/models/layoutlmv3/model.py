@@ -28,7 +28,7 @@ NAME_MAP = NameMap(
     ignored=(r"(^|\.)embeddings\.position_ids$", r"(^|\.)visual_bbox$", r"^(classifier|qa_outputs)\."),
     transposed=(r"\.rel_pos(_[xy])?_bias\.weight$",),
 )
-NORM_EPS = 1e-6  # of patches
+NORM_EPS = 1e-6  # the norm's of patches
 
 
 class LayoutLMv3ModelOutput(NamedTuple):
@@ -81,7 +81,7 @@ class Patches(Module):
 
 
 class Distances(DistanceBias):
-    fixed = ("table",)  # as in transformers
+    fixed = ("table",)  # in transformers, too
 
 
 class Layer(Module):

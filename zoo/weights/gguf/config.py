@@ -14,7 +14,13 @@ from .metadata import Metadata
 
 POOLINGS = {0: None, 1: "mean", 2: "cls", 3: "lasttoken", 4: "rank"}
 # Facts about a file, or about how it was made, that change nothing in what the model computes.
-_IGNORED = ("tensor_data_layout", "vocab_size", "rope.scaling.finetuned", "pooling_type", "classifier.output_labels")
+_UNUSED_KEYS = (
+    "tensor_data_layout",
+    "vocab_size",
+    "rope.scaling.finetuned",
+    "pooling_type",
+    "classifier.output_labels",
+)
 
 
 def config_of(header: Header, architecture: str, factors: np.ndarray | None = None) -> dict[str, Any]:
@@ -28,15 +34,15 @@ def config_of(header: Header, architecture: str, factors: np.ndarray | None = No
     vocabulary = _rows(header.tensors, "token_embd.weight", 0)
     config |= {
         "vocab_size": vocabulary,
-        "hidden_size": m.whole("embedding_length"),
-        "num_hidden_layers": m.whole("block_count"),
-        "intermediate_size": m.whole("feed_forward_length"),
-        "num_attention_heads": m.whole("attention.head_count"),
+        "hidden_size": m.integer("embedding_length"),
+        "num_hidden_layers": m.integer("block_count"),
+        "intermediate_size": m.integer("feed_forward_length"),
+        "num_attention_heads": m.integer("attention.head_count"),
     }
     config["pad_token_id"] = token_id(m, "padding", vocabulary)
     if factors is not None and not (factors == 1).all():
-        config["rope_scaling"] = _llama3(config, factors, m.whole("rope.scaling.original_context_length", None))
-    unknown = [key for key in m.unasked() if key.removeprefix(architecture + ".") not in _IGNORED]
+        config["rope_scaling"] = _llama3(config, factors, m.integer("rope.scaling.original_context_length", None))
+    unknown = [key for key in m.unread_keys() if key.removeprefix(architecture + ".") not in _UNUSED_KEYS]
     if unknown:
         raise UnsupportedError(
             f"{unknown[0]} = {str(header.metadata[unknown[0]])[:80]} is not implemented for {architecture}"
@@ -47,7 +53,7 @@ def config_of(header: Header, architecture: str, factors: np.ndarray | None = No
 
 def token_id(m: Metadata, role: str, below: int) -> int | None:
     """`tokenizer.ggml.<role>_token_id`; None where it is absent, or an id of no token (some writers' "none")."""
-    value = m.whole(f"tokenizer.ggml.{role}_token_id", None)
+    value = m.integer(f"tokenizer.ggml.{role}_token_id", None)
     return value if value is not None and value < below else None
 
 
@@ -61,27 +67,27 @@ def _rows(tensors: Mapping[str, TensorEntry], name: str, default: int | None) ->
 
 def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
     """The config of the architectures that descend from Llama."""
-    own, heads, width = m.prefix, m.whole("attention.head_count"), m.whole("embedding_length")
+    own, heads, width = m.prefix, m.integer("attention.head_count"), m.integer("embedding_length")
     if not heads:
         raise ConfigError(f"{own}.attention.head_count is 0")
-    size = m.whole("attention.key_length", width // heads)
+    size = m.integer("attention.key_length", width // heads)
     if not size:
         raise ConfigError(
             f"{own}.attention.key_length is 0, or the heads are more than {own}.embedding_length = {width}"
         )
-    _only(m, "attention.value_length", size)
-    rotated = m.whole("rope.dimension_count", size)
+    _require_value(m, "attention.value_length", size)
+    rotated = m.integer("rope.dimension_count", size)
     if rotated != size and own != "phi3":
         raise UnsupportedError(f"{own}.rope.dimension_count = {rotated} is not implemented, only {size} is")
-    _only(m, "attention.key_length_swa", size)
-    _only(m, "attention.value_length_swa", size)
+    _require_value(m, "attention.key_length_swa", size)
+    _require_value(m, "attention.value_length_swa", size)
     experts = _experts(m) if own == "qwen3moe" else {}
     for name in ("expert_count", "expert_used_count") if not experts else ():
-        _only(m, name, 0)
+        _require_value(m, name, 0)
     if not m.flag("attention.causal", True):
         raise UnsupportedError(f"{own}.attention.causal = False is not implemented")
-    positions = m.whole("context_length")
-    window = m.whole("attention.sliding_window", None)
+    positions = m.integer("context_length")
+    window = m.integer("attention.sliding_window", None)
     if window and window < positions and own not in ("gemma3", "phi3"):
         raise UnsupportedError(f"{own}.attention.sliding_window = {window} is not implemented")
     if "rope_factors_long.weight" in tensors:
@@ -90,7 +96,7 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
     return {
         "model_type": (kind := MODEL_TYPES.get(own, own)),
         "architectures": [FAMILIES[kind].architecture("ForCausalLM")],
-        "num_key_value_heads": m.whole("attention.head_count_kv", heads),
+        "num_key_value_heads": m.integer("attention.head_count_kv", heads),
         "head_dim": size,
         "hidden_act": "silu",
         "max_position_embeddings": positions,
@@ -116,9 +122,9 @@ MODEL_TYPES = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe"}
 def _experts(m: Metadata) -> dict[str, Any]:
     """Every layer has experts, whose shares llama.cpp divides by their sum."""
     return {
-        "num_experts": m.whole("expert_count"),
-        "num_experts_per_tok": m.whole("expert_used_count"),
-        "moe_intermediate_size": m.whole("expert_feed_forward_length"),
+        "num_experts": m.integer("expert_count"),
+        "num_experts_per_tok": m.integer("expert_used_count"),
+        "moe_intermediate_size": m.integer("expert_feed_forward_length"),
         "norm_topk_prob": True,
         "decoder_sparse_step": 1,
         "mlp_only_layers": [],
@@ -129,14 +135,14 @@ def _gemma3(m: Metadata, size: int, share: int) -> dict[str, Any]:
     """Gemma 3's settings that llama.cpp has without metadata; the model of 27B, with 62 layers, has another scale."""
     return {
         "rope_local_base_freq": m.number("rope.freq_base_swa", 10000.0),
-        "sliding_window_pattern": m.whole("attention.sliding_window_pattern", 6),
-        "query_pre_attn_scalar": float(share if m.whole("block_count") == 62 else size),
+        "sliding_window_pattern": m.integer("attention.sliding_window_pattern", 6),
+        "query_pre_attn_scalar": float(share if m.integer("block_count") == 62 else size),
         "final_logit_softcapping": m.number("final_logit_softcapping", None),
     }
 
 
-def _only(m: Metadata, name: str, wanted: int) -> None:
-    found = m.whole(name, wanted)
+def _require_value(m: Metadata, name: str, wanted: int) -> None:
+    found = m.integer(name, wanted)
     if found != wanted:
         raise UnsupportedError(f"{m.key(name)} = {found} is not implemented, only {wanted} is")
 
@@ -144,7 +150,7 @@ def _only(m: Metadata, name: str, wanted: int) -> None:
 def _scaling(m: Metadata) -> dict[str, Any] | None:
     kind = m.text("rope.scaling.type", "linear" if "rope.scale_linear" in m else "none")
     factor = m.number("rope.scaling.factor", m.number("rope.scale_linear", 1.0))
-    original = m.whole("rope.scaling.original_context_length", None)
+    original = m.integer("rope.scaling.original_context_length", None)
     attention = m.number("rope.scaling.attn_factor", 1.0)
     m.number("rope.scaling.yarn_log_multiplier", 0.0)
     fast, slow = m.number("rope.scaling.yarn_beta_fast", 32.0), m.number("rope.scaling.yarn_beta_slow", 1.0)
@@ -199,7 +205,7 @@ def _bert(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         raise UnsupportedError("bert.attention.causal = True is not implemented")
     if "position_embd.weight" not in tensors:
         raise UnsupportedError("a bert without position_embd.weight is not implemented")
-    pooling = m.whole("pooling_type", 0)
+    pooling = m.integer("pooling_type", 0)
     if pooling not in POOLINGS:
         raise UnsupportedError(f"bert.pooling_type = {pooling} is not implemented, only 0 to 4 are")
     labels = m.texts("classifier.output_labels", None)
@@ -211,7 +217,7 @@ def _bert(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         "architectures": ["BertForSequenceClassification" if ranks else "BertModel"],
         **({"id2label": {str(i): label for i, label in enumerate(labels)}} if ranks else {}),
         "hidden_act": "gelu",
-        "max_position_embeddings": _rows(tensors, "position_embd.weight", m.whole("context_length")),
+        "max_position_embeddings": _rows(tensors, "position_embd.weight", m.integer("context_length")),
         "type_vocab_size": _rows(tensors, "token_types.weight", 2),
         "layer_norm_eps": m.number("attention.layer_norm_epsilon"),
     }

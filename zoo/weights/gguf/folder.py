@@ -40,7 +40,7 @@ class GGUFFolder(CheckpointFolder):
         with self._naming():
             config = config_of(header, str(architecture), factors)
             m = Metadata(header.metadata, str(architecture))
-            if not (longest := m.whole("context_length")):
+            if not (longest := m.integer("context_length")):
                 raise ConfigError(f"{architecture}.context_length is 0, expected a number of tokens")
             self._tokenizer = GGUFTokenizer(m)
             objects: dict[str, Any] = {"config.json": config, "tokenizer_config.json": self._tokenizer.config(longest)}
@@ -50,7 +50,7 @@ class GGUFFolder(CheckpointFolder):
                     "eos_token_id": end_tokens(m, config["vocab_size"]),
                 }
                 objects["generation_config.json"] = {k: v for k, v in generation.items() if v not in (None, [])}
-            pooling = POOLINGS.get(m.whole("pooling_type", 0))
+            pooling = POOLINGS.get(m.integer("pooling_type", 0))
             if architecture == "bert" and pooling not in (None, "rank"):
                 objects |= _sentence_encoder(str(pooling), config["hidden_size"])
         self._files = {name: _text(value) for name, value in objects.items()}
@@ -72,7 +72,7 @@ class GGUFFolder(CheckpointFolder):
             data = self._files[name]
         else:
             with self._naming():
-                data = self._tokenizer.stated() or _text(self._tokenizer.json(), indent=None)
+                data = self._tokenizer.tokenizer_json() or _text(self._tokenizer.json(), indent=None)
         if len(data) > limit:
             raise error(f"{self.where(name)}: more than {limit} bytes, expected at most {limit}")
         return data
@@ -85,7 +85,7 @@ class GGUFFolder(CheckpointFolder):
         max_values: int | None = MAX_VALUES,
         exact: bool = True,
     ) -> dict[str, Any]:
-        if name == TOKENIZER and self._tokenizer.stated() is None:
+        if name == TOKENIZER and self._tokenizer.tokenizer_json() is None:
             with self._naming():
                 return self._tokenizer.json()
         return super().json(name, limit, error, max_values, exact)

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import CheckpointError, UnsupportedError
-from ..mapped import check_shape, map_file, short
+from ..mapped import check_shape, map_file, shorten
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MAX_BYTES = 128 << 20  # of the header; Llama 3's has 8 MB, nearly all of it the tokenizer's
+MAX_BYTES = 128 << 20  # a header's; Llama 3's has 8 MB, nearly all of it the tokenizer's
 MAX_STRINGS = 4_000_000  # in arrays
 MAX_PAIRS = 65_536
 MAX_TENSORS = 131_072
@@ -45,9 +45,9 @@ TYPES: dict[int, tuple[str, int, int]] = {
     30: ("BF16", 1, 2),
 }
 # Types that zoo does not unpack; errors name them.
-_OTHERS = {9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S"}
-_OTHERS |= {20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64"}
-_OTHERS |= {29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4"}
+_OTHER_TYPES = {9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S"}
+_OTHER_TYPES |= {20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32", 27: "I64"}
+_OTHER_TYPES |= {28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4"}
 
 _STRING, _ARRAY = 8, 9
 # number of a value's type -> what struct and NumPy call it
@@ -62,13 +62,13 @@ class TensorEntry(NamedTuple):
     shape: tuple[int, ...]  # the outermost first, as everywhere but in the file
     begin: int
     end: int
-    file: int = 0  # which of the parts of a file that was split
+    file: int = 0  # the number of its part of a file that was split
 
 
 class Header(NamedTuple):
     metadata: dict[str, Any]  # bool, int, float, str; arrays as lists of str or NumPy arrays of numbers
     tensors: dict[str, TensorEntry]
-    data: tuple[np.ndarray, ...]  # of each part (bytes of the file,) uint8, mapped
+    data: tuple[np.ndarray, ...]  # the bytes of each part, uint8, mapped
 
 
 def read_header(path: Path) -> Header:
@@ -99,7 +99,7 @@ def read_header(path: Path) -> Header:
 def _alignment(metadata: Mapping[str, Any], path: Path) -> int:
     found = metadata.get("general.alignment", 32)
     if type(found) is not int or not 0 < found <= 1 << 16 or found & (found - 1) or found % 8:
-        raise CheckpointError(f"{path}: general.alignment is {short(found)}, expected a power of two from 8 to 65536")
+        raise CheckpointError(f"{path}: general.alignment is {shorten(found)}, expected a power of two from 8 to 65536")
     return found
 
 
@@ -144,7 +144,7 @@ class _HeaderReader:
     ) -> TensorEntry:
         where = f"{self.path}: {name!r}"
         if kind not in TYPES:
-            what = _OTHERS.get(kind, f"number {kind}")
+            what = _OTHER_TYPES.get(kind, f"number {kind}")
             known = ", ".join(dtype for dtype, _, _ in TYPES.values())
             raise UnsupportedError(f"{where} is of type {what}, which is not implemented, only {known} are")
         dtype, block, size = TYPES[kind]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ConfigError, nearest
-from ..mapped import short
+from ..mapped import shorten
 
 
 class Metadata:
@@ -25,7 +25,7 @@ class Metadata:
     def __contains__(self, name: str) -> bool:
         return self.key(name) in self.found
 
-    def whole(self, name: str, default: Any = ...) -> Any:
+    def integer(self, name: str, default: Any = ...) -> Any:
         """A whole number that is not negative; without a default it has to be there."""
         return self._get(name, default, lambda v: type(v) is int and v >= 0, "a whole number")
 
@@ -47,7 +47,7 @@ class Metadata:
         """An array (n,), mapped."""
         return self._get(name, default, lambda v: isinstance(v, np.ndarray), "an array of numbers")
 
-    def unasked(self) -> list[str]:
+    def unread_keys(self) -> list[str]:
         """The architecture's keys that nobody has looked at."""
         return [key for key in self.found if key.startswith(self.prefix + ".") and key not in self.asked]
 
@@ -60,6 +60,6 @@ class Metadata:
             return default
         value = self.found[key]
         if not fits(value):
-            what = f"an array of {len(value)}" if isinstance(value, list | np.ndarray) else short(value)
+            what = f"an array of {len(value)}" if isinstance(value, list | np.ndarray) else shorten(value)
             raise ConfigError(f"{key} is {what}, expected {wanted}")
         return value

@@ -20,12 +20,12 @@ class Names:
 
     whole: Mapping[str, str]
     layer: Mapping[str, str]
-    layers: str  # of transformers: "model.layers"
+    layers: str  # the layers' name in transformers: "model.layers"
     rotated: tuple[str, ...] = ()
     norms_from_1: bool = False  # the weights of norms are 1 more than transformers'
     ignored: tuple[str, ...] = ()  # in the config already
 
-    def theirs(self, name: str) -> str | None:
+    def to_transformers(self, name: str) -> str | None:
         """transformers' name for one of llama.cpp's; None where there is none."""
         if match := re.fullmatch(r"blk\.(0|[1-9][0-9]{0,5})\.(.+)\.(weight|bias)", name):
             inner = self.layer.get(match[2])
@@ -34,7 +34,7 @@ class Names:
         found = self.whole.get(stem)
         return None if found is None or kind not in ("weight", "bias") else f"{found}.{kind}"
 
-    def ours(self, name: str) -> str | None:
+    def to_gguf(self, name: str) -> str | None:
         """llama.cpp's name for one of transformers'; None where there is none."""
         stem, _, kind = name.rpartition(".")
         if match := re.fullmatch(rf"{re.escape(self.layers)}\.([0-9]+)\.(.+)", stem):
@@ -64,8 +64,8 @@ _LLAMA = Names(
 )
 _NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
 _EXPERTS = {f"ffn_{kind}_exps": f"mlp.experts.{EXPERT}.{kind}_proj" for kind in ("gate", "up", "down")}
-_AFTER = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
-_FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
+_POST_NORMS = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
+_FUSED_PROJECTIONS = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 
 NAMES: dict[str, Names] = {
     "llama": replace(_LLAMA, rotated=("attn_q", "attn_k")),
@@ -73,13 +73,13 @@ NAMES: dict[str, Names] = {
     "qwen2": _LLAMA,
     "qwen3": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS}),
     "qwen3moe": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_EXPERTS, "ffn_gate_inp": "mlp.gate"}),
-    "olmo2": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_AFTER}),
+    "olmo2": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_POST_NORMS}),
     "gemma3": replace(
         _LLAMA,
-        layer={**_LLAMA.layer, **_NORMS, **_AFTER, "ffn_norm": "pre_feedforward_layernorm"},
+        layer={**_LLAMA.layer, **_NORMS, **_POST_NORMS, "ffn_norm": "pre_feedforward_layernorm"},
         norms_from_1=True,
     ),
-    "phi3": replace(_LLAMA, layer={**_LLAMA.layer, **_FUSED}),
+    "phi3": replace(_LLAMA, layer={**_LLAMA.layer, **_FUSED_PROJECTIONS}),
     "bert": Names(
         whole={
             "token_embd": "bert.embeddings.word_embeddings",

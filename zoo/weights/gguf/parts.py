@@ -52,7 +52,7 @@ def read_parts(path: Path) -> Header:
         wanted = {(i, len(paths))} | ({(0, 0)} if len(paths) == 1 else set())
         if not all(type(value) is int for value in found) or found not in wanted:
             raise CheckpointError(
-                f"{part}: says that it is number {_short(found[0])} (from 0) of {_short(found[1])} parts; by its "
+                f"{part}: says that it is number {_shorten(found[0])} (from 0) of {_shorten(found[1])} parts; by its "
                 f"name it is number {i} of {len(paths)}: parts are called NAME-00001-of-0000N.gguf"
             )
         for name, entry in header.tensors.items():
@@ -61,9 +61,9 @@ def read_parts(path: Path) -> Header:
             tensors[name] = entry._replace(file=i)
     total = headers[0].metadata.get("split.tensors.count", len(tensors))
     if type(total) is not int or total != len(tensors):
-        raise CheckpointError(f"{paths[0]}: says {_short(total)} tensors, {len(paths)} parts have {len(tensors)}")
+        raise CheckpointError(f"{paths[0]}: says {_shorten(total)} tensors, {len(paths)} parts have {len(tensors)}")
     return Header(headers[0].metadata, tensors, tuple(data for header in headers for data in header.data))
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     return f"{value!r:.40}"

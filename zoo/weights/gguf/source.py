@@ -19,7 +19,7 @@ from .metadata import Metadata
 from .names import EXPERT, names_of
 from .parts import paths_of, read_parts
 
-_PLAIN = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_FLOAT_DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
 class GGUFFile(ListedFile):
@@ -43,13 +43,13 @@ class GGUFFile(ListedFile):
         self._names = names
         self._origin, self._entries = {}, {}
         for n in [n for n in self.header.tensors if n not in names.ignored]:
-            for theirs, entry in _separate(names.theirs(n) or n, self.header.tensors[n]):
+            for theirs, entry in _separate(names.to_transformers(n) or n, self.header.tensors[n]):
                 self._origin[theirs], self._entries[theirs] = n, entry
 
     def read(self, name: str) -> RawTensor | QuantRows:
         entry = self._entry(name)
         stored: RawTensor | QuantRows = RawTensor(read_entry(self.header, entry), entry.dtype)
-        if entry.dtype not in _PLAIN:
+        if entry.dtype not in _FLOAT_DTYPES:
             stored = QuantRows(QUANT_TYPES[entry.dtype], entry.shape[-1], (stored.array,))
             if len(entry.shape) != 2:
                 stored = RawTensor(stored.check(name).dequantise().reshape(entry.shape), "F32")
@@ -86,7 +86,7 @@ def _separate(name: str, entry: TensorEntry) -> Iterator[tuple[str, TensorEntry]
 def read_entry(header: Header, entry: TensorEntry) -> np.ndarray:
     """A tensor in llama.cpp's order: of its shape, or in blocks (rows, bytes of a row)."""
     data = header.data[entry.file][entry.begin : entry.end]
-    if kind := _PLAIN.get(entry.dtype):
+    if kind := _FLOAT_DTYPES.get(entry.dtype):
         return data.view(kind).reshape(entry.shape)
     columns = entry.shape[-1] if entry.shape else 1
     kind = QUANT_TYPES[entry.dtype]
@@ -108,4 +108,6 @@ def rows_of_neighbours(rows: int, size: int) -> np.ndarray:
 
 
 def _head_size(m: Metadata) -> int:
-    return m.whole("attention.key_length", 0) or m.whole("embedding_length") // max(1, m.whole("attention.head_count"))
+    return m.integer("attention.key_length", 0) or m.integer("embedding_length") // max(
+        1, m.integer("attention.head_count")
+    )

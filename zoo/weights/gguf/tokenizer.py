@@ -41,7 +41,7 @@ class Vocabulary:
     def __init__(self, m: Metadata):
         self.m = m
         self.texts: list[str] = m.texts("tokenizer.ggml.tokens")
-        found = _checked(m, "token_type", len(self.texts), "iu")
+        found = _token_numbers(m, "token_type", len(self.texts), "iu")
         self.types = np.full(len(self.texts), NORMAL) if found is None else found
         if len(set(self.texts)) != len(self.texts):
             raise TokenizerError(f"tokenizer.ggml.tokens: {len(self.texts) - len(set(self.texts))} texts occur twice")
@@ -51,13 +51,13 @@ class Vocabulary:
 
     def role(self, name: str, default: int | None = None) -> str | None:
         """The token of a role; llama.cpp's default where the file names none, and the text is as a control token's."""
-        index = self.m.whole(f"tokenizer.ggml.{ROLES[name]}_token_id", None)
+        index = self.m.integer(f"tokenizer.ggml.{ROLES[name]}_token_id", None)
         if index is None and default is not None and default < len(self.texts) and self.types[default] != NORMAL:
             index = default
         return self.texts[index] if index is not None and index < len(self.texts) else None
 
     def scores(self) -> list[float]:
-        found = _checked(self.m, "scores", len(self.texts), "fiu")
+        found = _token_numbers(self.m, "scores", len(self.texts), "fiu")
         if found is None:
             raise TokenizerError("the metadata has no 'tokenizer.ggml.scores', which a tokenizer of pieces needs")
         if not np.isfinite(found).all():
@@ -65,7 +65,7 @@ class Vocabulary:
         return found.astype(np.float64).tolist()
 
 
-def _checked(m: Metadata, name: str, count: int, kinds: str) -> np.ndarray | None:
+def _token_numbers(m: Metadata, name: str, count: int, kinds: str) -> np.ndarray | None:
     found = m.numbers(f"tokenizer.ggml.{name}", None)
     if found is not None and (len(found) != count or found.dtype.kind not in kinds):
         raise TokenizerError(
@@ -90,7 +90,7 @@ class GGUFTokenizer:
             roles_of, self._make = _MODELS[model]
             self.roles = roles_of(self.tokens)
 
-    def stated(self) -> bytes | None:
+    def tokenizer_json(self) -> bytes | None:
         """The tokenizer.json that the file itself holds; None if it has only tokens."""
         with _as_tokenizer_errors():
             text = self.m.text(HUGGING_FACE, None)
@@ -128,7 +128,7 @@ def _templates(m: Metadata) -> Any:
     return named if main is None else [{"name": "default", "template": main}, *named]
 
 
-def _added(tokens: Vocabulary) -> list[dict[str, Any]]:
+def _added_tokens(tokens: Vocabulary) -> list[dict[str, Any]]:
     """Control and user-defined tokens, and what stands for an unknown one, which no text is cut through."""
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     return [
@@ -142,14 +142,14 @@ def _template(tokens: Vocabulary, before: str | None, after: str | None) -> dict
     if before is None and after is None:
         return None
 
-    def around(name: str, kind: int) -> list[Any]:
+    def frame(name: str, kind: int) -> list[Any]:
         tokens_of = [[{"SpecialToken": {"id": t, "type_id": kind}}] if t else [] for t in (before, after)]
         return [*tokens_of[0], {"Sequence": {"id": name, "type_id": kind}}, *tokens_of[1]]
 
     ids = {t: tokens.texts.index(t) for t in (before, after) if t}
     special = {token: {"id": token, "ids": [i], "tokens": [token]} for token, i in ids.items()}
-    pair = [*around("A", 0), *around("B", 1)]
-    return {"type": "TemplateProcessing", "single": around("A", 0), "pair": pair, "special_tokens": special}
+    pair = [*frame("A", 0), *frame("B", 1)]
+    return {"type": "TemplateProcessing", "single": frame("A", 0), "pair": pair, "special_tokens": special}
 
 
 def _ends(tokens: Vocabulary, roles: dict[str, str | None], bos: bool, eos: bool) -> dict[str, Any] | None:
@@ -165,10 +165,10 @@ def _ends(tokens: Vocabulary, roles: dict[str, str | None], bos: bool, eos: bool
 
 def _json(tokens: Vocabulary, model: dict[str, Any], **parts: Any) -> dict[str, Any]:
     empty = {"truncation": None, "padding": None, "normalizer": None, "pre_tokenizer": None, "post_processor": None}
-    return {"version": "1.0", **empty, "added_tokens": _added(tokens), **parts, "model": model}
+    return {"version": "1.0", **empty, "added_tokens": _added_tokens(tokens), **parts, "model": model}
 
 
-def _stated(tokens: Vocabulary) -> dict[str, str | None]:
+def _roles(tokens: Vocabulary) -> dict[str, str | None]:
     return {role: tokens.role(role) for role in ROLES}
 
 
@@ -239,7 +239,7 @@ def _of_unigram(tokens: Vocabulary) -> dict[str, str | None]:
     unknown = next((text for _, text in tokens.of(UNKNOWN)), None)
     if unknown is None:
         raise TokenizerError("tokenizer.ggml.token_type: no token is the unknown one, which Unigram needs")
-    return {**_stated(tokens), "unk": unknown}
+    return {**_roles(tokens), "unk": unknown}
 
 
 def _unigram(tokens: Vocabulary, roles: dict[str, str | None]) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def _unigram(tokens: Vocabulary, roles: dict[str, str | None]) -> dict[str, Any]
 
 def _of_words(tokens: Vocabulary) -> dict[str, str | None]:
     """BERT's; what begins a text may be called so, or cls."""
-    stated = _stated(tokens)
+    stated = _roles(tokens)
     known = {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"}
     roles = {role: stated[role] or (text if text in tokens.texts else None) for role, text in known.items()}
     roles["cls"] = stated["cls"] or stated["bos"] or roles["cls"]
@@ -320,7 +320,7 @@ def _word_piece(tokens: Vocabulary, roles: dict[str, str | None]) -> dict[str, A
 
 # tokenizer.ggml.model -> its special tokens by role, and its tokenizer.json.
 _MODELS = {
-    "gpt2": (_stated, _byte_level),
+    "gpt2": (_roles, _byte_level),
     "llama": (_of_pieces, _pieces),
     "t5": (_of_unigram, _unigram),
     "bert": (_of_words, _word_piece),
@@ -329,7 +329,7 @@ _MODELS = {
 
 def end_tokens(m: Metadata, vocabulary: int) -> list[int]:
     """The ids that end an answer: of the end of a text, of a turn and of a message."""
-    named = [m.whole(f"tokenizer.ggml.{role}_token_id", None) for role in ("eos", "eot", "eom")]
+    named = [m.integer(f"tokenizer.ggml.{role}_token_id", None) for role in ("eos", "eot", "eom")]
     tokens, types = m.texts("tokenizer.ggml.tokens", []), m.numbers("tokenizer.ggml.token_type", np.zeros(0))
     control = {tokens[i]: int(i) for i in np.flatnonzero(types[: len(tokens)] == CONTROL)}
     found = [*named, *(control.get(text) for text in ENDS)]

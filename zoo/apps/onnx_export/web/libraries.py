@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ....errors import CheckpointError, NotFoundError, OfflineError
 from ....files.atomic_write import atomic_write
-from ....files.deadline import within
+from ....files.deadline import run_within
 
 LIMIT = 64 << 20  # bytes of a release, and of each of its files
 TIMEOUT = 60  # seconds without an answer
@@ -110,7 +110,7 @@ def _downloaded(release: Release) -> bytes:
             return answer.read(LIMIT + 1)
 
     try:
-        data = within(lambda: 10 * TIMEOUT, read)
+        data = run_within(lambda: 10 * TIMEOUT, read)
     except urllib.error.HTTPError as e:
         raise NotFoundError(f"{release.url}: the npm registry answers {e.code} {e.reason}") from None
     except (OSError, ValueError) as e:
