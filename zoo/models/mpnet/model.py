@@ -70,7 +70,9 @@ class MPNetModel(BertModel):
     def __init__(self, w: Weights, cfg: MPNetConfig, pooler: bool | None = None):
         self.config = cfg
         self.embeddings = Embeddings(w / "embeddings", cfg)
-        self.distances = DistanceBias(w / "encoder.relative_attention_bias", BUCKETS, cfg.num_attention_heads, MAX_DISTANCE)
+        self.distances = DistanceBias(
+            w / "encoder.relative_attention_bias", BUCKETS, cfg.num_attention_heads, MAX_DISTANCE
+        )
         self.layers = [Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
         pooler = "pooler" in w if pooler is None else pooler
         self.pooler = Linear(w / "pooler.dense", cfg.hidden_size, cfg.hidden_size, act="tanh") if pooler else None
