@@ -60,6 +60,9 @@ class GenerationOptions(TypedDict, total=False):
     length_penalty: float
     early_stopping: bool | str
     repetition_penalty: float
+    frequency_penalty: float
+    presence_penalty: float
+    logit_bias: Mapping[int, float]
     no_repeat_ngram_size: int
     forced_bos_token_id: int | None
     forced_eos_token_id: int | Sequence[int]

@@ -82,6 +82,36 @@ def test_batches(options, eos, decoder, rng):
     assert_same(generate(ours, prompts, GenerationConfig(**options)), wanted, scores)
 
 
+@pytest.mark.parametrize("beams", [1, 3])
+def test_logit_bias_is_the_sequence_bias_of_single_tokens(beams, decoder, rng):
+    their, ours = decoder("BertLMHeadModel")
+    prompts, bias = prompts_of(rng, (4, 9, 1, 6)), {5: 2.5, 11: -3.0, 20: 1.0, 7: -100.0}
+    given = {"max_new_tokens": 20, "eos_token_id": 8, "num_beams": beams}
+    wanted, scores = theirs(their, prompts, {**given, "sequence_bias": {(token,): b for token, b in bias.items()}})
+    assert_same(generate(ours, prompts, GenerationConfig(**given, logit_bias=bias)), wanted, scores)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"frequency_penalty": 0.7}, {"presence_penalty": -1.2}, {"frequency_penalty": -0.3, "presence_penalty": 1.5}],
+    ids=str,
+)
+def test_penalties_are_openais(options, decoder, rng):
+    """mu[j] - c[j] * frequency - (c[j] > 0) * presence, of the counts c of what was written after the prompt."""
+    torch = pytest.importorskip("torch", reason="needs torch, for the reference")
+    their, ours = decoder("BertLMHeadModel")
+    for prompt in prompts_of(rng, (6, 1, 9)):
+        ids = list(prompt)
+        for _ in range(15):
+            with torch.no_grad():
+                row = their(torch.tensor([ids])).logits[0, -1].double().numpy()
+            counts = np.bincount(ids[len(prompt) :], minlength=len(row))
+            row = row - counts * options.get("frequency_penalty", 0) - (counts > 0) * options.get("presence_penalty", 0)
+            ids.append(int(row.argmax()))
+        found = generate(ours, [prompt], GenerationConfig(max_new_tokens=15, eos_token_id=10**6, **options))
+        assert list(found[0][0].ids) == [int(i) for i in ids[len(prompt) :]]
+
+
 CONSTRAINTS = [
     {"forced_bos_token_id": 12},
     {"forced_bos_token_id": 12, "begin_suppress_tokens": [*range(3, 30)]},

@@ -32,9 +32,14 @@ def ask(client, path: str, **more: Any) -> Any:
 @pytest.mark.parametrize(
     ("path", "asked", "field", "said"),
     [
-        ("/v1/completions", {"logit_bias": {"1": 2}}, "logit_bias", "not implemented, expected an empty object"),
-        ("/v1/completions", {"frequency_penalty": 0.5}, "frequency_penalty", "not implemented, expected 0"),
-        ("/v1/completions", {"presence_penalty": -1}, "presence_penalty", "not implemented, expected 0"),
+        ("/v1/completions", {"logit_bias": {"9999999": 2}}, "logit_bias", "'9999999' is no token, expected 0 to"),
+        ("/v1/completions", {"logit_bias": {"a": 2}}, "logit_bias", "'a' is no token"),
+        ("/v1/completions", {"logit_bias": {"1": 200}}, None, "expected -100 to 100"),
+        ("/v1/completions", {"frequency_penalty": 2.5}, "frequency_penalty", "<= 2"),
+        ("/v1/chat/completions", {"presence_penalty": -3}, "presence_penalty", ">= -2"),
+        ("/v1/chat/completions", {"enable_thinking": True}, "enable_thinking", "has no variable 'enable_thinking'"),
+        ("/v1/chat/completions", {"chat_template_kwargs": {"x": 1}}, "chat_template_kwargs", "has no variable 'x'"),
+        ("/v1/chat/completions", {"chat_template_kwargs": {"tools": 1}}, "chat_template_kwargs", "a field of its own"),
         ("/v1/completions", {"best_of": 4}, "best_of", "not implemented, expected n, 1"),
         ("/v1/completions", {"best_of": 1, "n": 2}, "best_of", "not implemented, expected n, 2"),
         ("/v1/completions", {"suffix": "x"}, "suffix", "not implemented"),
@@ -87,6 +92,7 @@ def test_what_is_refused(path, asked, field, said, client):
     ("path", "asked"),
     [
         ("/v1/completions", {"logit_bias": {}, "frequency_penalty": 0, "presence_penalty": 0.0, "suffix": ""}),
+        ("/v1/completions", {"stream": None, "temperature": None, "echo": None, "logit_bias": None}),
         ("/v1/completions", {"best_of": 2, "n": 2, "min_tokens": 3, "user": "someone"}),
         (
             "/v1/chat/completions",
@@ -99,6 +105,14 @@ def test_what_is_refused(path, asked, field, said, client):
 )
 def test_values_that_mean_nothing_else_are_taken(path, asked, client):
     assert ask(client, path, **asked).status_code == 200
+
+
+def test_penalties_and_bias_change_what_is_written(client):
+    plain = ask(client, "/v1/completions", max_tokens=30, temperature=0).json()["choices"][0]["text"]
+    for more in ({"frequency_penalty": 2}, {"presence_penalty": 2}, {"logit_bias": {"2": 100}}):
+        assert (
+            ask(client, "/v1/completions", max_tokens=30, temperature=0, **more).json()["choices"][0]["text"] != plain
+        )
 
 
 def test_a_service_tier_is_told(client):

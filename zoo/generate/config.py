@@ -19,6 +19,7 @@ DEFAULT_NEW_TOKENS = 512
 # The power of a length: beyond it a double overflows.
 MAX_LENGTH_PENALTY = 10
 MAX_ROWS = 1_000  # beams, and continuations, of one prompt
+MAX_PENALTY, MAX_BIAS = 2, 100  # as in OpenAI's interface
 MAX_FACTOR = 1e6  # of the penalty on what repeats: beyond it float32 overflows
 
 # Options of transformers that zoo does not have -> the values with which they do nothing.
@@ -53,6 +54,8 @@ class GenerationConfig:
     Beam search (num_beams > 1): a beam's score is the sum of its log-probabilities / tokens ** length_penalty;
     early_stopping: True ends at num_beams finished beams, False when a better one is unlikely, "never" when it is
     impossible.  repetition_penalty divides (multiplies, if negative) the scores of tokens that the row already has;
+    frequency_penalty is subtracted from a token's score for each time that it was written, presence_penalty if it was
+    (both -2 ... 2, prompts do not count), and logit_bias, token -> -100 ... 100, is added, as in OpenAI's interface.
     no_repeat_ngram_size: no sequence of this many tokens occurs twice.  forced_bos_token_id: the first new token after
     a prompt of one token, as an encoder's decoder has; forced_eos_token_id: the last token that there is room for.
     suppress_tokens never follow, begin_suppress_tokens not first (nor after a forced first one); bad_words_ids: lists
@@ -78,6 +81,9 @@ class GenerationConfig:
     early_stopping: bool | str = False
     num_return_sequences: int = 1
     repetition_penalty: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
     no_repeat_ngram_size: int = 0
     forced_bos_token_id: int | None = None
     forced_eos_token_id: tuple[int, ...] = ()
@@ -133,6 +139,12 @@ class GenerationConfig:
             raise InputError(
                 f"repetition_penalty is {self.repetition_penalty}, expected {1 / MAX_FACTOR:g} to {MAX_FACTOR:g}"
             )
+        for name in ("frequency_penalty", "presence_penalty"):
+            value = _number(name, 0 if getattr(self, name) is None else getattr(self, name))
+            if abs(value) > MAX_PENALTY:
+                raise InputError(f"{name} is {value}, expected -{MAX_PENALTY} to {MAX_PENALTY}")
+            set_(name, value)
+        set_("logit_bias", _bias(self.logit_bias))
         set_("length_penalty", _number("length_penalty", self.length_penalty))
         if abs(self.length_penalty) > MAX_LENGTH_PENALTY:
             raise InputError(
@@ -276,6 +288,19 @@ def _number(name: str, value: Any) -> float:
 def _ids(name: str, value: Any) -> tuple[int, ...]:
     values = () if value is None else value if isinstance(value, list | tuple | np.ndarray) else (value,)
     return tuple(dict.fromkeys(_whole(name, v, 0) for v in values))  # type: ignore[misc]  (none is None)
+
+
+def _bias(value: Any) -> dict[int, float]:
+    """Token -> what is added to its score; JSON has the tokens as texts."""
+    if value is not None and not isinstance(value, Mapping):
+        raise InputError(f"logit_bias is {value!r:.100}, expected an object of tokens and numbers")
+    found = {}
+    for token, bias in (value or {}).items():
+        number = int(token) if isinstance(token, str) and token.isascii() and token.isdigit() else token
+        found[_whole("a token of logit_bias", number, 0)] = one = _number(f"logit_bias of {token!r:.50}", bias)
+        if abs(one) > MAX_BIAS:
+            raise InputError(f"logit_bias of {token} is {one}, expected -{MAX_BIAS} to {MAX_BIAS}")
+    return found  # type: ignore[return-value]  (no token is None)
 
 
 def _is_list(value: Any) -> bool:

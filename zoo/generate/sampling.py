@@ -28,7 +28,8 @@ def constrains(new: Sequence[int], fewest: Sequence[int], config: GenerationConf
     forces = config.forced_bos_token_id is not None or config.forced_eos_token_id
     excludes = config.suppress_tokens or config.begin_suppress_tokens or config.bad_words_ids
     repeats = config.repetition_penalty != 1 or config.no_repeat_ngram_size > 0
-    return bool(repeats or forces or excludes or max(fewest) > min(new))
+    shifts = config.frequency_penalty or config.presence_penalty or config.logit_bias
+    return bool(repeats or shifts or forces or excludes or max(fewest) > min(new))
 
 
 def constrained(
@@ -54,6 +55,12 @@ def constrained(
             of = row[seen]
             penalty = np.float32(config.repetition_penalty)
             row[seen] = np.where(of < 0, of * penalty, of / penalty)
+        if n and (config.frequency_penalty or config.presence_penalty):
+            written, times = np.unique(ids[len(ids) - n :], return_counts=True)
+            row[written] -= (config.frequency_penalty * times + config.presence_penalty).astype(row.dtype)
+        for token, bias in config.logit_bias.items():
+            if token < len(row):
+                row[token] += bias
         row[_completing(ids, config.no_repeat_ngram_size, len(row))] = -np.inf
         _exclude(row, bad)
         _exclude(row, ends if n < least else ())

@@ -131,7 +131,8 @@ class StreamOptions(Struct, forbid_unknown_fields=True, kw_only=True):
 class Writing(Strict, kw_only=True):
     """The choice of tokens; the defaults are those of the checkpoint's generation_config.json.
 
-    `frequency_penalty`, `presence_penalty`: only 0 is implemented.  `logit_bias`: only an empty object.
+    `frequency_penalty`, `presence_penalty`: by what was written, without the prompt.  `logit_bias`: token -> what is
+    added to its score.
     """
 
     stream: bool = False
@@ -147,15 +148,12 @@ class Writing(Strict, kw_only=True):
     n: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] | None = None
     stop: str | Annotated[list[str], Meta(max_length=16)] | None = None
     structured_outputs: dict[str, Any] | None = None
-    frequency_penalty: float | None = None
-    presence_penalty: float | None = None
+    frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     logit_bias: dict[str, float] | None = None
     user: str | None = None  # a name for OpenAI's statistics, which changes no answer
 
     def __post_init__(self) -> None:
-        for field in ("frequency_penalty", "presence_penalty"):
-            refuse_if(getattr(self, field), field, "not implemented, expected 0 (repetition_penalty is)")
-        refuse_if(self.logit_bias, "logit_bias", "not implemented, expected an empty object")
         if self.stream_options is not None:
             refuse_if(not self.stream, "stream_options", "it is for streams: add stream = true, or leave it out")
             hides = self.stream_options.include_obfuscation
@@ -193,6 +191,8 @@ class ChatRequest(Writing, kw_only=True):
     """`tools` are shown to the model as its chat template has them; of its calls there is only the first where
     `parallel_tool_calls` is false.
 
+    `chat_template_kwargs`: further variables of the template, as vLLM has them; `enable_thinking` and
+    `reasoning_effort` are two of them.  `continue_final_message`: the answer goes on with the last message.
     `tool_choice`: "auto" or "none".  `service_tier`: "auto" or "default".  `store`: only false, and no `metadata`.
     """
 
@@ -203,6 +203,10 @@ class ChatRequest(Writing, kw_only=True):
     tools: Annotated[list[dict[str, Any]], Meta(max_length=128)] | None = None
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    enable_thinking: bool | None = None
+    reasoning_effort: str | None = None
+    continue_final_message: bool | None = None
     parallel_tool_calls: bool | None = None
     metadata: Ignored | None = None
     store: bool | None = None

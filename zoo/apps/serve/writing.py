@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import uuid
 from collections.abc import AsyncGenerator, Iterator
@@ -19,9 +20,10 @@ from .generations import Choice, Piece, Pieces
 from .lengths import check_prompt, check_tokens, size_of, turn
 from .logprobs import PromptToken, TokenReport
 from .models import Models, Served
-from .requests import ChatRequest, CompletionRequest, Writing
+from .requests import ChatRequest, CompletionRequest, Writing, refuse_if
 from .tools import ToolCalls, as_templates_expect, names_of
 
+FIXED = ("messages", "tools", "documents", "add_generation_prompt")  # variables that a request does not set so
 Chunks = AsyncGenerator[list[dict[str, Any]]]  # of a stream; chunks that are ready together come together
 
 
@@ -149,13 +151,13 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
         raise ApiError(400, problem, code="no_chat_template", param="model")
     tools = asked.tools if asked.tools and asked.tool_choice != "none" else None
     calls = names_of(tools) if tools else set[str]()
-    shown = {} if tools is None else {"tools": tools}
+    shown = ({} if tools is None else {"tools": tools}) | _shown(one, asked)
     if asked.structured_outputs is not None and asked.response_format is not None:
         raise ApiError(400, "give either structured_outputs or response_format", param="response_format")
     form, outputs = asked.response_format, asked.structured_outputs
     grammar = await asyncio.to_thread(response_grammar, one.task, form, outputs)
     messages = as_templates_expect(asked.messages)
-    check_prompt(size_of(messages, tools), models.context_of(one), "messages")
+    check_prompt(size_of(messages, shown), models.context_of(one), "messages")
     ids = await asyncio.to_thread(_chat_ids, one.task, messages, shown)
     config = _config(one.task, asked, asked.most_tokens)
     writer = Writer(models, one, [Prompt(ids)], config, asked, asked.top_logprobs or 0, grammar)
@@ -270,6 +272,23 @@ def _chat_ids(task: Any, messages: list[dict[str, Any]], shown: dict[str, Any]) 
     return ids  # type: ignore[no-any-return]
 
 
+def _shown(one: Served, asked: ChatRequest) -> dict[str, Any]:
+    """What a request says to the chat template; ApiError for a variable that no template of the checkpoint has."""
+    named = {name: getattr(asked, name) for name in ("enable_thinking", "reasoning_effort")}
+    variables = {name: value for name, value in named.items() if value is not None}
+    field = dict.fromkeys(variables, None)
+    for name, value in (asked.chat_template_kwargs or {}).items():
+        if name in variables and variables[name] != value:
+            raise ApiError(400, f"{name} is {variables[name]!r}, and in chat_template_kwargs {value!r:.50}", param=name)
+        variables[name], field[name] = value, "chat_template_kwargs"
+    known = {word for source in one.task.template.sources.values() for word in re.findall(r"[A-Za-z_]\w*", source)}
+    for name in variables:
+        refuse_if(name in FIXED, "chat_template_kwargs", f"{name!r:.50} has a field of its own, or none")
+        refuse_if(name not in known, field[name] or name, f"the chat template of {one.id} has no variable {name!r:.50}")
+    shown: dict[str, Any] = {"variables": variables} if variables else {}
+    return shown | ({"continue_final_message": True} if asked.continue_final_message else {})
+
+
 def _config(task: Any, asked: Writing, most: int | None) -> GenerationConfig:
     """The choice of tokens: the checkpoint's generation_config.json with the request's fields in place of its own."""
     options: dict[str, Any] = {"num_beams": 1, "num_return_sequences": 1}
@@ -285,7 +304,11 @@ def _config(task: Any, asked: Writing, most: int | None) -> GenerationConfig:
         options["min_new_tokens"] = asked.min_tokens
     if asked.stop is not None:
         options["stop_strings"] = [asked.stop] if isinstance(asked.stop, str) else asked.stop
-    for name in ("repetition_penalty", "seed"):
+    unknown = [token for token in asked.logit_bias or () if not token.isdigit() or int(token) >= task.config.vocab_size]
+    if unknown:
+        problem = f"logit_bias: {unknown[0]!r:.50} is no token, expected 0 to {task.config.vocab_size - 1}"
+        raise ApiError(400, problem, param="logit_bias")
+    for name in ("repetition_penalty", "frequency_penalty", "presence_penalty", "logit_bias", "seed"):
         if getattr(asked, name) is not None:
             options[name] = getattr(asked, name)
     return task.generation.replace(**options)
