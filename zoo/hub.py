@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +13,9 @@ from .checkpoint.lock_file import compare, entry_in, locked_checkpoint, read_loc
 from .checkpoint.names import as_name
 from .checkpoint.repository import from_hub
 from .errors import NotFoundError
-from .files.download import Request, safetensors_headers
+from .files.download import Request, fetch_file, safetensors_headers
 from .options import DEFAULTS, FIND, Options
+from .weights.files import read_index
 from .weights.memory import TensorHeader
 
 if TYPE_CHECKING:
@@ -76,6 +78,12 @@ def find_headers(
     found = find(name_or_folder, options, with_weights=False)
     with suppress(NotFoundError):
         return in_folder(name.text, found.folder, found.revision, True), None
-    request = Request(name.text, options.revision, None, options.token, False)
-    tensors = safetensors_headers(request, found.revision or "main")
-    return found, [TensorHeader(name, dtype, shape) for name, (dtype, shape) in tensors.items()]
+    request, commit = Request(name.text, options.revision, None, options.token, False), found.revision or "main"
+    try:
+        headers = [safetensors_headers(request, "model.safetensors", commit)]
+    except NotFoundError:
+        index = read_index(fetch_file(request, "model.safetensors.index.json", commit))
+        with ThreadPoolExecutor(8) as pool:
+            headers = list(pool.map(lambda shard: safetensors_headers(request, shard, commit), index))
+    tensors = [item for header in headers for item in header.items()]
+    return found, [TensorHeader(name, dtype, shape) for name, (dtype, shape) in tensors]

@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
@@ -56,6 +56,7 @@ class Fault:
     change: Callable[[bytes], bytes] | None = None
     send: int | None = None
     drips: bool = False  # a byte now and then
+    endless: bytes = b""  # what follows the body without end
     before: Callable[[], object] | None = None
     times: int = 1000
 
@@ -169,18 +170,21 @@ class FakeHub:
                 status, headers, body = hub.on_cdn(path) if on_cdn else hub.answer(self.command, path)
                 if fault.status:
                     status, headers, body = fault.status, {}, b""
+                if fault.endless:
+                    fault.send = len(body)
                 headers = {**headers, **fault.headers}
                 headers.pop(fault.without or "", None)
                 if fault.change:
                     body = fault.change(body)
                 asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-                if asked and status == 200:
+                if asked and status == 200 and not fault.endless:
                     status, start = 206, int(asked[1])
                     end = min(int(asked[2] or len(body)), len(body) - 1)
                     headers["Content-Range"] = f"bytes {start}-{end}/{len(body)}"
                     body = body[start : end + 1]
                 self.send_response(status)
-                for key, value in {"Content-Length": str(len(body)), **headers}.items():
+                length = {} if fault.endless else {"Content-Length": str(len(body))}
+                for key, value in {**length, **headers}.items():
                     self.send_header(key, value)
                 self.end_headers()
                 if self.command == "GET" and fault.drips:
@@ -189,6 +193,9 @@ class FakeHub:
                         time.sleep(0.2)
                 elif self.command == "GET":
                     self.wfile.write(body if fault.send is None else body[: fault.send])
+                with suppress(ConnectionError):
+                    while self.command == "GET" and fault.endless:
+                        self.wfile.write(fault.endless)
                 if fault.send is not None:
                     self.close_connection = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import inspect
 import json
 import os
@@ -266,3 +267,51 @@ def test_no_answer_of_a_proxy(start):
         message = start(HF_ENDPOINT="https://hub.invalid", **proxies).find("org/name")["message"]
         assert f"no connection to https://hub.invalid for 'org/name'{says}" in message
         assert "secret" not in message
+
+
+LISTING = "more than 8,388,608 bytes"
+PAGE = "more than 1,048,576 bytes"
+ENDLESS = {
+    "listing": ("GET /api/models/", {}, LISTING),
+    "refusal": ("GET /api/models/", {"status": 500}, PAGE),
+    "redirection": ("GET /api/models/", {"status": 307, "headers": {"Location": "/a"}}, PAGE),
+    "file": ("GET /{}/resolve", {}, "longer than its size says"),
+    "file that is refused": ("GET /{}/resolve", {"status": 500}, PAGE),
+    "weights": ("GET /{}/cdn", {}, "longer than its size says"),
+    "zstd": ("GET /api/models/", {"headers": {"Content-Encoding": "zstd"}}, "compressed as zstd"),
+}
+
+
+@pytest.mark.parametrize(("where", "fault", "says"), ENDLESS.values(), ids=ENDLESS)
+def test_an_answer_without_end_is_not_read_to_its_end(hub, worker, repo, where, fault, says):
+    name, _ = repo
+    with hub.fault(where.format(name), endless=b" " * 65536, **fault):
+        reply = worker.find(name)
+    assert (reply["error"], says in reply["message"]) == ("HubError", True), reply
+    assert name in reply["message"]
+
+
+def test_headers_of_weights_without_end(hub, worker, repo):
+    name, _ = repo
+    with hub.fault(f"GET /{name}/cdn", endless=b" " * 65536):
+        reply = worker.find(name, info=True)
+    assert (reply["error"], "more than 100,001 bytes" in reply["message"]) == ("HubError", True), reply
+
+
+def test_a_small_answer_that_unpacks_to_a_large_one(hub, worker, repo):
+    name, _ = repo
+    bomb = {"headers": {"Content-Encoding": "gzip"}, "change": lambda _: gzip.compress(b" " * (16 << 20))}
+    with hub.fault("GET /api/models/", **bomb):
+        reply = worker.find(name)
+    assert (reply["error"], LISTING in reply["message"]) == ("HubError", True), reply
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"), [("{}", "lists 100,00"), ("{}_Pooling/config.json", "1,001 files beside")]
+)
+def test_a_listing_of_too_many_files(hub, worker, repo, pattern, says):
+    name, repository = repo
+    many = 100_001 if pattern == "{}" else 1001 - len(SMALL)
+    repository.push({**BERT, **{pattern.format(i): b"{}" for i in range(many)}})
+    reply = worker.find(name)
+    assert (reply["error"], says in reply["message"]) == ("HubError", True), reply

@@ -101,8 +101,8 @@ def beside_weights(folder: Path) -> list[str]:
 
 def beside_weights_among(names: Collection[str]) -> list[str]:
     """The files that a checkpoint needs beside its weights; among them the one weight file of a module."""
-    found = []
-    for name in names:
+    found, names = [], frozenset(names)
+    for name in sorted(names):
         folder, _, last = name.rpartition("/")
         if _MODULE_FOLDER.fullmatch(folder):
             wanted = {"config.json", "router_config.json"}

@@ -20,6 +20,8 @@ from .files import NESTED_FOLDER, Checkpoint, beside_weights_among, in_folder, i
 from .lock_file import LockEntry, used_files
 from .names import GGUF, CheckpointRef
 
+MAX_BESIDE = 1000  # files of a repository that are fetched beside its weights
+
 
 def from_hub(name: CheckpointRef, options: Options, entry: LockEntry | None, with_weights: bool = True) -> Checkpoint:
     """The checkpoint of a repository's name, or of its entry in a lock, with which it is not compared yet."""
@@ -119,8 +121,11 @@ def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
         chosen = choose_weight_file([n for n in inside if "/" not in n]) if request.weights else None
     except NotFoundError as error:
         raise NotFoundError(f"{request} has {error}") from error
+    beside = beside_weights_among(listed)
+    if len(beside) > MAX_BESIDE:
+        raise HubError(f"{request} has {len(beside):,} files beside its weights, expected {MAX_BESIDE:,} at most")
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(fetch, beside_weights_among(listed)))
+        list(pool.map(fetch, beside))
     index = None
     if chosen is not None:
         path = fetch(start + chosen)

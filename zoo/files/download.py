@@ -14,11 +14,14 @@ from typing import Any
 
 from ..errors import AccessError, HubError, NotFoundError, OfflineError
 from .deadline import run_within
+from .hub_limits import MAX_FILES, MAX_LISTING, TooLongError, limit_answers
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 # Seconds for an answer of the hub and the beginning of a file; bytes a second of the rest, at the slowest; and where
 # an older huggingface_hub does not give a file's size.
 MIN_TIMEOUT, MIN_BYTES_PER_SECOND, DAY = 120.0, 10_000, 86_400.0
+# Bytes of a file beyond its size: older releases of huggingface_hub take that of a compressed answer for it.
+SLACK = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ def listing(request: Request) -> tuple[str, list[str]]:
     from huggingface_hub import HfApi, constants
 
     def ask() -> Any:
+        limit_answers(MAX_LISTING)
         return HfApi(token=request.token).model_info(
             request.repo, revision=request.revision, timeout=constants.HF_HUB_ETAG_TIMEOUT
         )
@@ -56,6 +60,8 @@ def listing(request: Request) -> tuple[str, list[str]]:
     if not isinstance(info.sha, str) or not _COMMIT.fullmatch(info.sha):
         raise HubError(f"the hub answers with commit {info.sha!r} for {request}: expected 40 hexadecimal digits")
     listed = [str(sibling.rfilename) for sibling in info.siblings or ()]
+    if len(listed) > MAX_FILES:
+        raise HubError(f"the hub lists {len(listed):,} files of {request}, expected {MAX_FILES:,} at most")
     for name in listed:
         if name.startswith("/") or ".." in name.split("/"):
             raise HubError(f"the hub lists {name!r} among the files of {request}: no path may leave the checkpoint")
@@ -70,15 +76,19 @@ def fetch_file(request: Request, name: str, revision: str | None) -> Path:
     seconds, is_late = [MIN_TIMEOUT], threading.Event()
 
     class Bar(tqdm):
-        """A progress bar with the time that the file may take, which ends a download whose caller has given up."""
+        """A progress bar with the time and bytes that the file may have; it ends a download that nobody waits for."""
 
         def __init__(self, *args: Any, total: float | None = None, **options: Any):
             seconds.append(MIN_TIMEOUT + (total or 0) / MIN_BYTES_PER_SECOND)
+            self.left = (total or 0) + SLACK - options.get("initial", 0)
             super().__init__(*args, total=total, **options)
 
         def update(self, n: float | None = 1) -> bool | None:
+            self.left -= n or 0
             if is_late.is_set():
                 raise TimeoutError("the download takes too long")
+            if self.left < 0:
+                raise TooLongError("the file is longer than its size says")
             return super().update(n)
 
     options: dict[str, Any] = {"revision": revision, "cache_dir": request.cache_dir, "token": request.token}
@@ -86,8 +96,13 @@ def fetch_file(request: Request, name: str, revision: str | None) -> Path:
         options["tqdm_class"] = Bar
     else:
         seconds.append(DAY)
+
+    def download() -> str:
+        limit_answers()
+        return hf_hub_download(request.repo, name, **options)
+
     try:
-        path = run_within(lambda: max(seconds), lambda: hf_hub_download(request.repo, name, **options))
+        path = run_within(lambda: max(seconds), download)
     except Exception as error:
         raise _explain(error, request, name) from error
     finally:
@@ -173,16 +188,16 @@ def _by_proxy(hub: str) -> str:
     return f" by the proxy {proxy.rpartition('@')[2]}" if proxy else " (set HTTPS_PROXY if there is a proxy)"
 
 
-def safetensors_headers(request: Request, commit: str) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """The (element type, shape) of each tensor in a checkpoint's safetensors files; only their headers are read."""
+def safetensors_headers(request: Request, file: str, commit: str) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """The (element type, shape) of each tensor in a safetensors file of the repository; only its header is read."""
     from huggingface_hub import HfApi
 
+    def ask() -> Any:
+        limit_answers()
+        return HfApi(token=request.token).parse_safetensors_file_metadata(request.repo, file, revision=commit)
+
     try:
-        found = run_within(
-            lambda: MIN_TIMEOUT,
-            lambda: HfApi(token=request.token).get_safetensors_metadata(request.repo, revision=commit),
-        )
+        found = run_within(lambda: MIN_TIMEOUT, ask)
     except Exception as error:
-        raise _explain(error, request, "the headers of the weights") from error
-    files = found.files_metadata.values()
-    return {name: (str(t.dtype), tuple(t.shape)) for file in files for name, t in file.tensors.items()}
+        raise _explain(error, request, file) from error
+    return {name: (str(tensor.dtype), tuple(tensor.shape)) for name, tensor in found.tensors.items()}
