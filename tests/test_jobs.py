@@ -50,4 +50,4 @@ def test_a_job_is_found_in_three_clicks(clicks: dict[Path, int], job: str) -> No
 
 def test_every_page_is_found(clicks: dict[Path, int]) -> None:
     far = {page.name for page in (ROOT / "docs").glob("*.md") if clicks.get(page, MOST + 1) > MOST}
-    assert far == {"api.md"}  # which the site makes of docstrings, and has in its menu
+    assert far <= {"api.md"}  # which the site makes of docstrings, and has in its menu

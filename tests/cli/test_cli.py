@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,14 +15,14 @@ import pytest
 from running import ROOT, command, plain
 
 import zoo
-from zoo.apps.cli import main
+from zoo import plugins
+from zoo.apps.cli import descriptions, main
 from zoo.apps.cli.terminal import clip, json_text
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ([], "required"),
         (["walk"], "walk"),
         (["tabel"], "did you mean 'table'?"),
         (["table", "a.png", "--ocr", "tesserac"], "did you mean 'tesseract'?"),
@@ -166,6 +167,36 @@ def test_options_may_stand_anywhere(checkpoint: Callable[[str], str], capsys: py
     assert main(["run", folder, "--json", "the cat", "--", "--top-k"]) == 0
     wanted = plain(zoo.load(folder)(["the cat", "--top-k"]))
     assert json.loads(capsys.readouterr().out) == wanted
+
+
+@pytest.mark.parametrize("words", [[], ["help"], ["--help"]])
+def test_the_overview_has_every_command_and_fits_a_screen(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    lines = capsys.readouterr().out.splitlines()
+    assert end.value.code == 0
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    named = {name for commands in descriptions.GROUPS.values() for name in commands}
+    assert named == descriptions.COMMANDS.keys() == plugins.COMMANDS.keys() | {"parity"}
+    assert all(re.search(rf"\b{name} +\w", "\n".join(lines)) for name in named)
+
+
+def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["help", "lock"], ["lock", "--help"]):
+        with pytest.raises(SystemExit):
+            main(words)
+    first, second = capsys.readouterr().out.split("usage: ")[1:]
+    assert first == second
+
+
+def test_the_page_has_every_variable_of_the_environment() -> None:
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    files = [path.read_text(encoding="utf-8") for path in (ROOT / "zoo").rglob("*.py")]
+    read = {name for text in files for name in re.findall(r"environ(?:\.get\(|\[)\"(\w+)\"\]?", text)}
+    read |= {name for text in files for name in re.findall(r"\bZOO_[A-Z_]+", text)}
+    own = {"CC", "TERM", "WORLD_SIZE", "TRITON_INTERPRET", "GRADIO_ANALYTICS_ENABLED"}  # of other programs
+    assert not {name for name in read - own if f"`{name}" not in page}
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

@@ -20,6 +20,8 @@ from .parser import Parser, UsageError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (by default the process's) and return the exit status."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    if argv[:1] in ([], ["help"]):  # `zoo help run` is `zoo run --help`
+        argv = [*argv[1:2], "--help"]
     if argv[:1] == ["parity"]:  # a package of its own, with its own parser
         return plugins.parity().main(argv[1:])
     args, parser = _parse(argv)
@@ -64,10 +66,11 @@ def _threads(args: argparse.Namespace) -> Iterator[None]:
 
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, argparse.ArgumentParser]:
     """The arguments, and the parser of the command, which reports errors."""
-    zoo = Parser(prog="zoo", description=texts.ZOO, formatter_class=argparse.RawDescriptionHelpFormatter)
+    zoo = Parser(prog="zoo")
+    zoo.format_help = lambda: f"{texts.overview()}\n"  # type: ignore[method-assign]
     zoo.add_argument("--version", action="version", version=f"zoo {__version__}")
-    zoo.add_argument("command", choices=list(texts.COMMANDS), metavar="COMMAND", help=texts.LIST)
-    zoo.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="see zoo COMMAND --help")
+    zoo.add_argument("command", choices=list(texts.COMMANDS), metavar="COMMAND")
+    zoo.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
     # argparse's treatment of "--" varies between its versions: here, texts follow it.
     at = argv.index("--") if "--" in argv else len(argv)
     words, inputs = argv[:at], argv[at + 1 :]

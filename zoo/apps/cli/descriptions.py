@@ -7,21 +7,49 @@ import textwrap
 from ...optional import pip_install
 from ...task_kinds import TASKS
 
-ZOO = """\
-zoo runs checkpoints of the Hugging Face hub on NumPy, or on torch with --device.
+# The commands, by what they are for; `zoo` alone shows them on a screen of 80 x 24.
+GROUPS: dict[str, dict[str, str]] = {
+    "models": {
+        "run": "a checkpoint's task on texts, pictures or sounds",
+        "chat": "a conversation with a language model",
+        "embed": "vectors of texts or pictures, as a file",
+        "map": "a task on the rows of files and on folders",
+    },
+    "documents": {
+        "table": "the tables of PDFs and scans, as CSV, XLSX, JSON, ...",
+        "example": "a page to try table on",
+        "grits": "the score of a table",
+    },
+    "serving": {"serve": "over HTTP, with OpenAI's interface", "demo": "all of it in a browser"},
+    "checkpoints": {
+        "info": "what a checkpoint contains",
+        "lock": "pin its files",
+        "export": "to ONNX or GGUF, or a page that runs it",
+        "finetune": "train it on your data",
+    },
+    "proof": {
+        "parity": "beside transformers, stage by stage",
+        "bench": "how fast it runs",
+        "families": "the models that zoo runs, and what is proven of each",
+        "doctor": "what this machine has, and which engine is used",
+    },
+}
+USAGE = """\
+usage: zoo COMMAND ...      zoo COMMAND --help lists its arguments
 
-Output is tables on a terminal, and JSON in a pipe or with --json.  The exit status is 0 if all went well, 1 if a
-checkpoint or an input cannot be used, and 2 for wrong arguments.  HF_HOME, HF_TOKEN, HF_ENDPOINT and HF_HUB_OFFLINE
-work as in huggingface_hub; NO_COLOR switches off colours and bars, and OMP_NUM_THREADS or --threads limits the
-threads."""
+first steps, with models that come with zoo:
+  zoo example page.png; zoo table page.png      the cells of a table
+  zoo run stories260k "Once upon a time"        a story
+"""
 
-LIST = (
-    "run: a checkpoint on inputs; embed: vectors as a file; map: on whole files; chat: a conversation; info: a "
-    "checkpoint's contents; lock: pin its files; export: to ONNX or GGUF; finetune: train it; table: tables of "
-    "documents; grits: score a table; example: a page to try table on; demo: all of it in the "
-    "browser; serve: over HTTP, as OpenAI's interface; families: what zoo runs; parity: zoo beside transformers; "
-    "doctor: what this machine has; bench: how fast a checkpoint runs"
-)
+
+def overview() -> str:
+    """What `zoo` shows: the first steps, and a line for each command."""
+    lines = [USAGE]
+    for group, commands in GROUPS.items():
+        for name, about in commands.items():
+            lines.append(f"{'' if name != next(iter(commands)) else group:<12} {name:<9} {about}")
+    return "\n".join(lines)
 
 
 def _tasks() -> str:
