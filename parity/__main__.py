@@ -78,7 +78,7 @@ def _do(options: argparse.Namespace, command: str) -> int:
         options.device = _device(options)
         rule_for(backend_of(options.device), options.dtype)
         if options.html:
-            from .page import require  # matplotlib and jinja2, which nothing else needs
+            from .page import require  # jinja2, which nothing else needs
 
             require()
         cases = all_cases(options.full) if options.all else _named(options)

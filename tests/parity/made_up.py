@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw
 from parity.cases import Case
 from parity.compare import FLOAT32, Multiple, Stage
 from parity.exhibits import Overlays, Texts
+from parity.page import write_page
 from parity.run import File, Result
 
 NAN = math.nan
@@ -58,6 +59,7 @@ LOW = replace(
     device="torch:cpu",
     dtype="bfloat16",
     tolerance=Multiple(3, 1.5e-3),
+    exhibits=(Texts("greedy, pairs", "alike", "alike"),),
     stages=(
         STAGES[0],
         replace(STAGES[1], relative_l2=1e-3, reference_error=1e-3),
@@ -131,6 +133,4 @@ class Parsed(HTMLParser):
 
 def write(folder: Path) -> Path:
     """The page about one result of each kind."""
-    from parity.page import write_page
-
     return write_page(folder, [HOLDS, LOW, FAILED, with_exhibits(), DIVERGES], COMMAND)

@@ -163,7 +163,6 @@ def test_all_says_which_known_answers_need_the_hub(tmp_path, capsys, monkeypatch
 
 @pytest.mark.usefixtures("_reference")
 def test_a_page_is_written_with_what_both_sides_made(tmp_path, capsys):
-    pytest.importorskip("matplotlib", reason="needs matplotlib, for the page")
     pytest.importorskip("jinja2", reason="needs jinja2, for the page")
     folder = tmp_path / "made" / "page"
     assert main(["random:bert-base-uncased", "--html", str(folder)]) == 0

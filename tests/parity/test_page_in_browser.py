@@ -18,7 +18,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     pytest.importorskip("jinja2", reason="needs jinja2, which makes the page")
-    pytest.importorskip("matplotlib", reason="needs matplotlib, which draws the plots")
     return write(tmp_path_factory.mktemp("page"))
 
 
@@ -44,26 +43,22 @@ def test_a_browser_shows_it_at_each_width(browser, path, width, height, dark):
     assert browser.evaluate(loaded) == [320] * 4
     drawn = "[...document.querySelectorAll('.plot > svg')].map(one => one.getBoundingClientRect().height > 100)"
     assert browser.evaluate(drawn) == [True] * 4
-    assert browser.evaluate("getComputedStyle(document.querySelector('.plot .zoo use')).color") != "rgb(0, 0, 0)"
+    assert browser.evaluate("getComputedStyle(document.querySelector('.plot .zoo circle')).color") != "rgb(0, 0, 0)"
     assert browser.problems == []
     assert [url.partition(":")[0] for url in browser.requests if not url.startswith("data:")] == ["file"]
 
 
 @pytest.mark.parametrize("width", [360, 480, 620, 768, 840, 1024, 1280])
-def test_no_table_is_cut_and_each_row_says_something(browser, path, width):
+def test_wide_tables_scroll_and_the_page_does_not(browser, path, width):
     browser.open(path, width, 900)
     browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert browser.evaluate("document.scrollingElement.scrollWidth") <= width
     cut = "[...document.querySelectorAll('.wide')].filter(box => box.scrollWidth > box.clientWidth).length"
-    assert browser.evaluate(cut) == 0
+    assert width < 1000 or browser.evaluate(cut) == 0
     row = "[...document.querySelectorAll('.stages tr')].find(row => row.innerText.startsWith('written')).innerText"
     shown = browser.evaluate(row)
     assert "0.0 %" in shown
     assert "4 of 4 rows differ" in shown
-    assert shown.count("padded") == 1
-    row = "[...document.querySelectorAll('.models tr')].find(row => row.innerText.includes('random:two')).innerText"
-    shown = browser.evaluate(row)
-    assert "5,000 " in shown
-    assert shown.count("99.9 %") == 1
 
 
 def test_figures_stand_after_words_from_right_to_left(browser, path):
@@ -91,7 +86,7 @@ def test_a_link_opens_its_section(browser, path):
 def test_it_prints_all_sections(browser, path):
     browser.open(path, 1280, 900, dark=True)
     browser.send("Emulation.setEmulatedMedia", media="print", features=DARK)
-    seen = "[...document.querySelectorAll('details > .body')].map(one => one.checkVisibility())"
+    seen = "[...document.querySelectorAll('details > :not(summary)')].map(one => one.checkVisibility())"
     assert browser.evaluate(seen) == [True] * 6  # five models, and what words mean
     assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     content = browser.pdf()
