@@ -45,9 +45,9 @@ def counting(model: Any) -> Any:
     return Counted(model)
 
 
-def computed(batch: ContinuousBatch, model: Counted, prompt: list[int]) -> tuple[list[int], int]:
+def computed(batch: ContinuousBatch, model: Counted, prompt: list[int], owner: str = "") -> tuple[list[int], int]:
     """The tokens that follow a prompt, and the number of tokens of the prompt that were computed."""
-    before, request = model.count, Request(prompt, FEW)
+    before, request = model.count, Request(prompt, FEW, owner=owner)
     batch.add(request)
     while batch.rows or batch.waiting:
         assert not any(step.error for step in batch.step())
@@ -94,6 +94,21 @@ def test_memory_is_bounded_and_the_least_recently_used_end_goes_first(llama):
     assert computed(batch, counted, long) == (alone(llama, long), 10 * BLOCK)
     batch.close()
     assert computed(batch, counted, long)[1] == 20 * BLOCK
+
+
+@pytest.mark.parametrize("window", [None, 24])
+def test_an_owners_prompts_are_computed_from_none_of_another(llama, window):
+    """The time of an answer would tell whether its prompt was asked before, by whomever."""
+    model = llama if window is None else windowed(window)
+    counted = counting(model)
+    batch, prompt = ContinuousBatch(counted), tokens(100)
+    following = alone(model, prompt)
+    answer = [*prompt, *following, 7]
+    for owner in ("", "a", "b"):
+        assert computed(batch, counted, prompt, owner) == (following, 100)
+        assert computed(batch, counted, prompt[:48], owner)[1] == 16
+        assert computed(batch, counted, answer, owner)[1] == len(answer) - 96
+    assert batch.reused == 3 * (32 + 96)
 
 
 def test_nothing_is_kept_without_memory_or_where_lengths_matter(llama):

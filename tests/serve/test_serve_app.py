@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import sys
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from zoo.apps.cli import main
+from zoo.errors import InputError
 
 pytest.importorskip("msgspec", reason="needs msgspec, of the extra serve")
 pytest.importorskip("prometheus_client", reason="needs prometheus_client, of the extra serve")
@@ -141,7 +143,7 @@ def test_what_is_too_long_in_any_case_is_refused_before_it_is_tokens(client, mon
 
 
 def test_the_key(models):
-    client = other(models, key="secret")
+    client = other(models, keys={"other": "other", "secret": "one"})
     assert client.get("/health").json() == {"status": "ok"}
     assert client.get("/ready").json() == {"status": "ready", "models": []}
     for headers in ({}, {"authorization": "Bearer x"}, {"authorization": "secret"}, {"authorization": "Bearer sécret"}):
@@ -150,6 +152,50 @@ def test_the_key(models):
         assert problem(answer)[:2] == (401, "invalid_api_key")
         assert client.get("/metrics", headers=encoded).status_code == 401
     assert client.post("/v1/embeddings", json=EMBED, headers={"authorization": "Bearer secret"}).status_code == 200
+
+
+def test_a_prompt_of_one_key_is_not_reused_under_another(models):
+    client = other(models, keys={"a": "first", "b": "second", "new-a": "first"})
+    batch = models.all["stories260k"].worker.batch
+    prompt = " ".join(["A key's own prompt of many words."] * 8)
+
+    def reused(key: str) -> int:
+        before = batch.reused
+        asked = {"model": "stories260k", "prompt": prompt, "max_tokens": 1}
+        answer = client.post("/v1/completions", json=asked, headers={"authorization": f"Bearer {key}"})
+        assert answer.status_code == 200
+        return batch.reused - before
+
+    assert reused("a") == 0
+    assert reused("b") == 0
+    assert reused("a") == reused("b") == reused("new-a") > 0
+
+
+def test_the_file_of_keys(tmp_path):
+    from zoo.apps.serve.keys import read_keys
+
+    file = tmp_path / "keys"
+    file.write_text("# of our clients\n\nsk-1 alice  # since May\n  sk-2#x\nsk-3 alice\n")
+    assert read_keys(file) == {"sk-1": "alice", "sk-2#x": "line 4", "sk-3": "alice"}
+    for text, says in {
+        "": "has 0 keys, expected 1 to 1,000",
+        "# sk-1": "has 0 keys",
+        "sk-1\nsk-2 a b": "line 2 has 3 words",
+        "sk-1\nsk-1 b": "line 2 has the key of an earlier line",
+        "sk-\xe9": "line 1: expected a key of 1 to 512 visible ASCII characters",
+        "k" * 513: "line 1: expected a key of 1 to 512",
+        "\n".join(map(str, range(1001))): "has 1,001 keys",
+        "k\n" * (1 << 20): "more than 1,048,576 bytes",
+    }.items():
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=re.escape(says)) as raised:
+            read_keys(file)
+        assert "sk-" not in str(raised.value)
+    file.write_bytes(b"sk-1\n\xff")
+    with pytest.raises(InputError, match="expected UTF-8, but byte 5"):
+        read_keys(file)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_keys(tmp_path / "none")
 
 
 def test_hosts_and_origins(models, client):

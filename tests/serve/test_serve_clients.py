@@ -33,7 +33,9 @@ def address(models) -> Iterator[str]:
 
     with listen("127.0.0.1", 0) as at:
         # Without the lifespan, which would load and stop the models that other tests use too.
-        config = uvicorn.Config(application(models, key=KEY), log_level="critical", lifespan="off", ws="none")
+        config = uvicorn.Config(
+            application(models, keys={KEY: "tests"}), log_level="critical", lifespan="off", ws="none"
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [at]})
         thread.start()

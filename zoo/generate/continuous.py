@@ -42,6 +42,7 @@ class Request(Row):
 
     index: of several continuations of one prompt, as in `generate`, which chooses the same tokens with the same seed.
     stop: called with the new tokens after each, returns True to end.  top: the number of likeliest tokens to report.
+    owner: only prompts of the same one are computed from what is kept of this one.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Request(Row):
         constraint: Constraint | None = None,
         top: int = 0,
         context: int | None = None,
+        owner: str = "",
     ):
         config.check()
         if config.num_beams > 1:
@@ -62,7 +64,7 @@ class Request(Row):
         self.limit, self.fewest = config.new_tokens(len(ids), context), config.min_tokens(len(ids))
         super().__init__(ids, self.limit)
         self.prompt, self.config, self.stop, self.constraint, self.top = ids, config, stop, constraint, top
-        self.cancelled = False
+        self.owner, self.cancelled = owner, False
         self._rng = np.random.default_rng(None if config.seed is None else (config.seed, 0, index))
 
     def choose(self, logits: np.ndarray) -> Step:
@@ -137,7 +139,7 @@ class ContinuousBatch:
             rows = self._rows
             if self._cache.lacks_room(1):  # layers with a window are about to drop tokens
                 for i, row in enumerate(rows):
-                    self.prefixes.keep(row.ids[:-1], self._cache, i)
+                    self.prefixes.keep(row.ids[:-1], self._cache, i, row.owner)
             logits = following_logits(self._model, [row.ids for row in rows], None, self._cache)
             found = [_chosen(row, logits) for row, logits in zip(rows, numpy_logits(logits), strict=True)]
             for i, step in enumerate(found):
@@ -174,7 +176,7 @@ class ContinuousBatch:
             done += len(ids)
             is_complete = cache.length == len(request.prompt)
             if is_complete or cache.window_layers:
-                self.prefixes.keep(request.prompt[: cache.length], cache)
+                self.prefixes.keep(request.prompt[: cache.length], cache, owner=request.owner)
             if not is_complete:
                 self._filling = request, cache
                 continue
@@ -186,7 +188,7 @@ class ContinuousBatch:
     def _new_cache(self, request: Request) -> KVCache:
         """A cache of one row, with what is known of the prompt; its last token is computed in any case."""
         cache = self._model.new_cache(1, len(request.prompt) + request.limit)
-        self.reused += self.prefixes.begin(request.prompt[:-1], cache)
+        self.reused += self.prefixes.begin(request.prompt[:-1], cache, request.owner)
         self.prompt_tokens += len(request.prompt)
         return cache
 
@@ -205,7 +207,7 @@ class ContinuousBatch:
         for row in rows:
             request = self._rows[row]
             if len(request.ids) - 1 == self._cache.counts[row]:  # not after an error
-                self.prefixes.keep(request.ids[:-1], self._cache, row)
+                self.prefixes.keep(request.ids[:-1], self._cache, row, request.owner)
         places = list(range(len(self._rows)))
         for row in sorted(rows, reverse=True):
             places[row] = places[-1]

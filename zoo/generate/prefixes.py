@@ -20,14 +20,15 @@ class Prefixes:
 
     A block is known by the block before it and its own tokens, so rows that begin alike share memory.  Blocks of layers
     with a window are kept while a cache has them, and of those only the last ones are put into another cache.
+    Whoever measures how long a prompt takes learns whether it was known, so a block is found by its owner alone.
     most: bytes of keys and values; they are allocated with the first row.
     """
 
     def __init__(self, most: int = KEPT_BYTES):
         self.most, self.block_bytes = most, 0
-        # (the memory of the block before, tokens) -> memory; later ones were used later, and a block after those that
-        # follow it, so that the first one is the end of a branch.
-        self._known: OrderedDict[tuple[int, bytes], int] = OrderedDict()
+        # (the memory of the block before, or the owner of a first block; tokens) -> memory; later ones were used later,
+        # and a block after those that follow it, so that the first one is the end of a branch.
+        self._known: OrderedDict[tuple[int | str, bytes], int] = OrderedDict()
         self._memory: list[Any] = []  # of each layer's keys, then values: (blocks, BLOCK, G, K)
 
     @property
@@ -35,9 +36,9 @@ class Prefixes:
         """Bytes of the keys and values that are known."""
         return len(self._known) * self.block_bytes
 
-    def begin(self, ids: np.ndarray, cache: KVCache) -> int:
-        """Put the longest known beginning of tokens into an empty cache of one row -> its number of tokens."""
-        found = self._path(_blocks(ids))
+    def begin(self, ids: np.ndarray, cache: KVCache, owner: str = "") -> int:
+        """Put the longest beginning that an owner's rows had into an empty cache of one row -> its number of tokens."""
+        found = self._path(_blocks(ids), owner)
         if not found:
             return 0
         self._use(found)
@@ -49,8 +50,8 @@ class Prefixes:
         cache.take(zip(tokens[: len(of)], tokens[len(of) :], strict=True), count)
         return count
 
-    def keep(self, ids: np.ndarray, cache: KVCache, row: int = 0) -> None:
-        """Keep the whole blocks of tokens, whose keys and values a row of a cache begins with.
+    def keep(self, ids: np.ndarray, cache: KVCache, row: int = 0, owner: str = "") -> None:
+        """Keep the whole blocks of an owner's tokens, whose keys and values a row of a cache begins with.
 
         Of blocks that layers with a window have dropped nothing is kept that was not before.
         """
@@ -62,14 +63,14 @@ class Prefixes:
             self._memory = [ops.zeros((room, BLOCK, *x.shape[2:]), x) for x in arrays]
         room = len(self._memory[0])
         blocks = _blocks(ids)[:room]
-        path = self._path(blocks)
+        path = self._path(blocks, owner)
         self._use(path)
         before, dropped = len(path), int(cache.dropped_counts[row]) if cache.window_layers else 0
         if dropped > before * BLOCK:
             return
         for block in blocks[before:]:
             at = len(self._known) if len(self._known) < room else self._known.popitem(last=False)[1]
-            path.append((self._known[path[-1]] if path else -1, block))
+            path.append((self._known[path[-1]] if path else owner, block))
             self._known[path[-1]] = at
         self._use(path)
         if new := [self._known[key] for key in path[before:]]:
@@ -82,9 +83,10 @@ class Prefixes:
     def clear(self) -> None:
         self._known.clear()
 
-    def _path(self, blocks: Iterable[bytes]) -> list[tuple[int, bytes]]:
+    def _path(self, blocks: Iterable[bytes], owner: str) -> list[tuple[int | str, bytes]]:
         """The keys of the blocks at the beginning that are known."""
-        path, at = [], -1
+        path: list[tuple[int | str, bytes]] = []
+        at: int | str = owner
         for block in blocks:
             if (found := self._known.get((at, block))) is None:
                 break
@@ -92,7 +94,7 @@ class Prefixes:
             at = found
         return path
 
-    def _use(self, path: list[tuple[int, bytes]]) -> None:
+    def _use(self, path: list[tuple[int | str, bytes]]) -> None:
         for key in reversed(path):
             self._known.move_to_end(key)
 

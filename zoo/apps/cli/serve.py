@@ -24,13 +24,16 @@ def serve(args: argparse.Namespace) -> None:
             raise UsageError(f"--{name.replace('_', '-')} is for /v1/tables: add --tables")
     for package in PACKAGES:  # a missing one is reported before anything else
         import_optional(package, "the server", "serve")
+    from ..serve.keys import read_keys
     from ..serve.listening import is_loopback, unblock_stderr
     from ..serve.models import Models
     from ..serve.server import serve as serve_models
 
     unblock_stderr()
     args.device = fastest(args)
-    key = args.api_key or os.environ.get("ZOO_API_KEY") or None
+    keys = {} if args.keys is None else read_keys(args.keys)
+    if key := args.api_key or os.environ.get("ZOO_API_KEY"):
+        keys.setdefault(key, "--api-key")
     loading = {name: getattr(args, name) for name in ("device", "local_files_only", "lock")}
     tables = extractor_config(args, **loading) if args.tables else None
     settings = {
@@ -43,9 +46,9 @@ def serve(args: argparse.Namespace) -> None:
         "seconds": args.timeout,
         "tables": tables,
     }
-    if key is None and not is_loopback(args.host):
-        print(f"zoo: warning: anyone who reaches {args.host} may ask: set --api-key", file=sys.stderr)
-    where, asking = (args.host, args.port, _say_where), {"key": key, "origins": args.cors}
+    if not keys and not is_loopback(args.host):
+        print(f"zoo: warning: anyone who reaches {args.host} may ask: set --api-key or --keys", file=sys.stderr)
+    where, asking = (args.host, args.port, _say_where), {"keys": keys, "origins": args.cors}
     if args.engine == "ray":
         from ..serve.on_ray import serve_on_ray
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import secrets
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,6 +24,7 @@ from starlette.routing import Route
 from . import pages, texts, writing
 from .docs import openapi, page_of
 from .errors import ApiError, as_api_error
+from .keys import Keys, client
 from .listening import (
     CHUNK_SECONDS,
     Bodies,
@@ -128,8 +128,8 @@ class Gate:
     a stranger's page whose name was made to point here.  A page of another origin needs to be in `origins`.
     """
 
-    def __init__(self, app: Any, metrics: Metrics, host: str, key: str | None, origins: list[str], seconds: float):
-        self.app, self.metrics, self.key, self.origins, self.seconds = app, metrics, key, origins, seconds
+    def __init__(self, app: Any, metrics: Metrics, host: str, keys: Keys | None, origins: list[str], seconds: float):
+        self.app, self.metrics, self.keys, self.origins, self.seconds = app, metrics, keys, origins, seconds
         names = {"localhost", "testserver", socket.gethostname().lower()}
         self.names = frozenset(names) if is_loopback(host) else None
         self.bodies = Bodies()
@@ -158,7 +158,7 @@ class Gate:
         try:
             async with contextlib.AsyncExitStack() as held:
                 try:
-                    self._check(scope, path)
+                    client.set(self._check(scope, path))
                     if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
                         limit = ENDPOINTS[path].limit if path in ENDPOINTS else MAX_JSON
                         values = MAX_VALUES if limit == MAX_JSON else None  # a file's fields become no lists
@@ -183,7 +183,8 @@ class Gate:
         error = ApiError(503, "too many connections", code="too_many_connections", wait=1)
         await as_json(error.body, error.status, {**error.headers, "connection": "close"})(scope, receive, send)
 
-    def _check(self, scope: Any, path: str) -> None:
+    def _check(self, scope: Any, path: str) -> str:
+        """The name of the client; ApiError where the request is not allowed."""
         headers = headers_of(scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         if self.names is not None and not is_here(host, self.names):
@@ -191,23 +192,24 @@ class Gate:
         allowed = origin is None or is_own_page(origin, host)
         if not allowed and not {origin, "*"} & {*self.origins}:
             raise ApiError(403, f"pages of {origin!r:.100} may not ask this server (--cors)")
-        if self.key is None or path in OPEN or scope["method"] == "OPTIONS":
-            return
+        if self.keys is None or path in OPEN or scope["method"] == "OPTIONS":
+            return ""
         kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not secrets.compare_digest(given.strip().encode(), self.key.encode()):
+        if kind.lower() != "bearer" or (name := self.keys.client_of(given.strip())) is None:
             raise ApiError(401, "a valid API key is missing: Authorization: Bearer KEY", code="invalid_api_key")
+        return name
 
 
 def application(
     models: Models,
     *,
     host: str = "127.0.0.1",
-    key: str | None = None,
+    keys: Mapping[str, str] | None = None,
     origins: list[str] | None = None,
     failed: Callable[[], None] = lambda: None,
 ) -> Gate:
-    """The application.  key: the API key of clients.  origins: pages that may send requests ("*": all).
-    failed: called where no model could be loaded.
+    """The application.  keys: API keys, and the names of the clients that have them.
+    origins: pages that may send requests ("*": all).  failed: called where no model could be loaded.
     """
     metrics, stopping = Metrics(models), threading.Event()
 
@@ -273,7 +275,7 @@ def application(
     app: Any = direct
     if origins:
         app = CORSMiddleware(app, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
-    return Gate(app, metrics, host, key, origins or [], models.seconds)
+    return Gate(app, metrics, host, Keys(keys) if keys else None, origins or [], models.seconds)
 
 
 def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:

@@ -17,6 +17,7 @@ from ...generate.text import TextStream
 from .constraints import grammar_of, response_grammar
 from .errors import ApiError
 from .generations import Choice, Piece, Pieces
+from .keys import client
 from .lengths import check_prompt, check_tokens, size_of, turn
 from .logprobs import PromptToken, TokenReport
 from .models import Models, Served
@@ -65,7 +66,8 @@ class Writer:
             check_tokens(ids, context, "messages", room=min(n, 1))
             for j in range(n):
                 constraint = None if grammar is None else grammar.matcher()
-                request = Request(ids, config, index=j, constraint=constraint, top=top, context=context)
+                own: dict[str, Any] = {"index": j, "constraint": constraint, "owner": client.get()}
+                request = Request(ids, config, top=top, context=context, **own)
                 text = TextStream(one.task.tokenizer, ids, config.stop_strings)
                 self.choices.append(Choice(len(self.choices), request, text, self._pieces, asked.stream))
                 self.reports.append(TokenReport(one.bytes_of, ids, len(before)))
