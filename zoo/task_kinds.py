@@ -22,6 +22,7 @@ class CallOption:
     flag: its name on the command line, if that is not `name`; metavar: what stands for its value there.
     least, most: the range of a number.  required: True if a call needs it.
     each: True if there is one value for each input: in `zoo map` the option names a column.
+    several: True if it may be given several times.
     is_file: True if a text is the path of a JSON file; in a served request the option is the file's list itself.
     """
 
@@ -35,6 +36,7 @@ class CallOption:
     required: bool = False
     each: bool = False
     is_file: bool = False
+    several: bool = False
 
 
 TOP_K = CallOption(name="top_k", type=int, metavar="N", help="number of labels, words, answers or documents", least=1)
@@ -63,6 +65,13 @@ MAX_NEW_TOKENS = CallOption(
 TEMPERATURE = CallOption(
     name="temperature", type=float, metavar="F", help="sample at this temperature; 0: do not sample", least=0
 )
+TOP_P = CallOption(
+    name="top_p", type=float, metavar="F", help="sample from the fewest tokens with this total probability, 0 ... 1"
+)
+MIN_P = CallOption(
+    name="min_p", type=float, metavar="F", help="sample from tokens with this share of the highest probability"
+)
+STOP = CallOption(name="stop_strings", flag="stop", metavar="TEXT", help="end before this text", several=True)
 SEED = CallOption(name="seed", type=int, metavar="N", help="seed of the sampling")
 PROMPT_LOOKUP = CallOption(
     name="prompt_lookup_num_tokens",
@@ -225,7 +234,7 @@ TASKS: list[TaskKind] = [
         pipelines=("text-generation", "conversational"),
         heads={"ForCausalLM": "next token", "LMHeadModel": "next token"},
         model="CausalLM",
-        options=(MAX_NEW_TOKENS, TEMPERATURE, SEED, PROMPT_LOOKUP),
+        options=(MAX_NEW_TOKENS, TEMPERATURE, TOP_P, MIN_P, STOP, SEED, PROMPT_LOOKUP),
         streams=True,
         recipe="ContinueTexts",
         part=32,

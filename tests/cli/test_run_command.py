@@ -267,3 +267,21 @@ def test_threads_are_set_for_the_command_alone(
         with pytest.raises(SystemExit, match="2"):
             main(["run", checkpoint("embed"), "the cat", *wrong])
     assert "--threads is for NumPy" in capsys.readouterr().err
+
+
+def test_sampling_and_ends_of_a_text(capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["run", "stories260k", "Once upon a time", "--text", "--max-new-tokens", "40"]
+    texts = []
+    for more in (
+        [],
+        ["--stop", "little", "--stop", "Lily"],
+        ["--top-p", "0.9", "--seed", "3"],
+        ["--min-p", "0.2", "--seed", "3"],
+    ):
+        assert main([*run, *more]) == 0
+        texts.append(capsys.readouterr().out)
+    greedy = zoo.load("stories260k")("Once upon a time", max_new_tokens=40)
+    assert greedy.strip() in texts[0]
+    assert greedy.partition("little")[0].strip() in texts[1]
+    assert "little" not in texts[1]
+    assert len(set(texts)) == 4

@@ -138,10 +138,7 @@ def _embed(add: Add) -> None:
 def _chat(add: Add) -> None:
     add_options(add, find_tasks("generate"))
     add("--system", metavar="TEXT", help="the system message, with instructions for the answers")
-    add("--top-p", type=float, metavar="F", help="sample from the fewest tokens with this total probability, 0 ... 1")
     add("--top-k", type=int, metavar="N", help="sample from the N likeliest tokens; 0: from all")
-    add("--min-p", type=float, metavar="F", help="sample from tokens with this share of the highest probability")
-    add("--stop", action="append", metavar="TEXT", help="end an answer before this text; may be repeated")
     add("--server", metavar="URL", help="a server that has the model NAME, such as zoo serve; ZOO_API_KEY is its key")
 
 

@@ -41,7 +41,7 @@ def add_options(add: Callable[..., Any], tasks: Sequence[TaskKind], columns: boo
         else:
             given |= {"metavar": option.metavar, "type": number(option) if option.type is not str else str}
             # A second text may be given for each input; a question or a context stands for an argument of the call.
-            if option.each and not any(option.name in task.arguments for task in tasks):
+            if option.several or (option.each and not any(option.name in task.arguments for task in tasks)):
                 given["action"] = "append"
         add(flag_of(option), **given)
 
@@ -70,10 +70,10 @@ def given_options(args: argparse.Namespace, kind: TaskKind) -> dict[str, Any]:
     """The options of the task's call that were given, but for those with a value for each input."""
     values = {one.name: getattr(args, one.name, None) for one in kind.options if not one.each}
     options = {name: value for name, value in values.items() if value is not None}
-    if "temperature" in options:
-        options["do_sample"] = options["temperature"] != 0
+    if "temperature" in options or options.keys() & {"top_p", "min_p"}:
+        options["do_sample"] = options.get("temperature") != 0
         if not options["do_sample"]:
-            del options["temperature"]
+            options.pop("temperature")
     return options
 
 

@@ -53,9 +53,8 @@ class Continued:
 
 
 def chat(args: argparse.Namespace) -> None:
-    options = {"top_p": args.top_p, "top_k": args.top_k, "min_p": args.min_p, "stop_strings": args.stop}
     (kind,) = find_tasks("generate")
-    options = {**given_options(args, kind), **{name: value for name, value in options.items() if value is not None}}
+    options = given_options(args, kind) | ({} if args.top_k is None else {"top_k": args.top_k})
     talk: Any
     if args.server is not None:
         if args.prompt_lookup_num_tokens is not None:
