@@ -203,8 +203,8 @@ class Pretrained(Trainable):
             choice=None if engine is not None and weights in engine.QUANTISES else choice,
             fuse=not trainable,
             new_head=head,
-            # Of two biases of a head that are not tied, in files that have both, transformers computes with one alone.
-            only_saved=(*cls.only_saved, *(f"^{re.escape(o)}$" for t, o in cls.tied.items() if t.endswith(".bias"))),
+            # Where nothing is tied, transformers has what ties begin at, too, and may compute with the rest alone.
+            only_saved=(*cls.only_saved, *(f"^{re.escape(owner)}$" for owner in dict.fromkeys(cls.tied.values()))),
         )
         with ops.memory_budget(sum(path.stat().st_size for path in source.files)):
             model = cls(Weights(reader), config)

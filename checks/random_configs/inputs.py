@@ -111,7 +111,8 @@ def _texts(model: TextModel, rng: np.random.Generator) -> Arguments:
             arrays["encoder_attention_mask"] = seen.astype(np.int64)
     if isinstance(model, ChoiceModel):
         arrays = {name: array.reshape(rows, 1, T) for name, array in arrays.items() if name != "position_ids"}
-    return Arguments(arrays, (), mask, model.is_causal or bool(mask[:, 0].all()))
+    pools_last = model.is_causal and not getattr(config, "is_decoder", False)
+    return Arguments(arrays, (), mask, pools_last or bool(mask[:, 0].all()))
 
 
 def _beside(model: TextModel, rows: int, T: int, rng: np.random.Generator) -> dict[str, np.ndarray]:

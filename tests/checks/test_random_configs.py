@@ -47,6 +47,7 @@ MENDED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("trocr-beit", {}, {"job": "save"}),
     ("albert-base-v2", {"tie_word_embeddings": False}, {"job": "save"}),
     ("bert-untied", {}, {"job": "save"}),
+    *((spec, {"tie_word_embeddings": False}, {"job": "save"}) for spec in ("opus-mt-en-de", "bart-squad2", "t5-bare")),
     ("marian-decoder", {}, {"job": "save"}),
     ("rtdetr_v2_bare", {}, {"job": "save"}),
     ("resnet-18", {}, {"job": "save", "half": True}),
