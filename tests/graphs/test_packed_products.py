@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from tests.ops.test_quant_tensors import NARROW, matrix
 from zoo import ops
 from zoo.apps.gguf_export.k_blocks import encode
 from zoo.engines.onnx.ops import Symbol, packed
-from zoo.engines.onnx.ops.graph import GraphBuilder
+from zoo.engines.onnx.ops.graph import GraphBuilder, Recipe
 from zoo.engines.onnx.ops.packed import ACTIVATIONS, Int4
 from zoo.engines.onnx.ops.symbol import constant
 from zoo.engines.onnx.signature import GraphInput
@@ -137,3 +139,22 @@ def test_activations_are_named(rng, monkeypatch):
     weight = matrix(rng, "Q4_0")
     with pytest.raises(InputError, match="ZOO_ONNX_ACTIVATIONS is 'int9', expected int8 or float32; did you mean"):
         product(weight, np.zeros(len(weight), np.float32))
+
+
+def test_threads_that_write_graphs_do_not_evict_each_others_arrays():
+    """Two recipes by turns in two threads: each is computed once."""
+    made, turns = list[str](), [threading.Semaphore(1), threading.Semaphore(0)]
+
+    def write(own: int) -> None:
+        recipe = Recipe(lambda: [made.append(str(own)) or np.zeros(1), np.ones(1)])
+        for index in (0, 1):
+            assert turns[own].acquire(timeout=60)
+            recipe.array(index)
+            turns[1 - own].release()
+
+    threads = [threading.Thread(target=write, args=(own,)) for own in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(made) == ["0", "1"]

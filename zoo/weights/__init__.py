@@ -38,7 +38,8 @@ MIN_ROWS, MIN_COLS = 32, 32
 class Weights:
     """The tensors below a path: `w / "encoder.layer" / 0` narrows it; `get`, `cat`, `linear` and `embedding` read.
 
-    Each read states the shape that it expects.
+    Each read states the shape that it expects.  While a constructor runs, ops that make arrays from numbers alone
+    (`ops.zeros`, `ops.arange`, ...) are charged to a budget: a config that asks for too much is a ConfigError there.
     """
 
     def __init__(self, reader: Reader, path: str = ""):

@@ -5,6 +5,7 @@ Nothing here needs the package onnx; `zoo.engines.onnx.proto` writes the format.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -53,25 +54,26 @@ class Branch(NamedTuple):
 
 
 class Recipe:
-    """Makes arrays from a weight when they are written; those of only one recipe are in memory at a time."""
+    """Makes arrays from a weight when they are written; a thread has those of only one recipe in memory at a time."""
 
-    _latest: ClassVar[tuple[Recipe | None, Sequence[np.ndarray]]] = None, ()
+    _here: ClassVar[Any] = threading.local()  # its `latest`: the recipe, and what it made
 
     def __init__(self, make: Callable[[], Sequence[np.ndarray]]):
         self.make = make
 
     def array(self, index: int) -> np.ndarray:
-        owner, made = Recipe._latest
+        owner, made = getattr(Recipe._here, "latest", (None, ()))
         if owner is not self:
-            Recipe._latest = None, ()
             del made
+            Recipe.forget()
             made = self.make()
-            Recipe._latest = self, made
+            Recipe._here.latest = self, made
         return made[index]
 
     @staticmethod
     def forget() -> None:
-        Recipe._latest = None, ()
+        """Let go of what this thread made last."""
+        Recipe._here.latest = None, ()
 
 
 class Made(NamedTuple):
