@@ -12,14 +12,16 @@ from triton.runtime.jit import JITFunction
 from checks.cases import CASES, Case, Shape, arguments
 
 ROOT = Path(__file__).parent.parent.parent
-FUNCTIONS = tuple(dict.fromkeys(case.function for case in CASES))
+LAUNCHES = [
+    pytest.param(case, dtype, id=f"{case.function} {case.name} {dtype}") for case in CASES for dtype in case.dtypes
+]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_no_launch_spills_registers(function, device, monkeypatch):
+@pytest.mark.parametrize(("case", "dtype"), LAUNCHES)
+def test_a_launch_fits_and_spills_no_registers(case, dtype, device, monkeypatch):
     if device == "cpu":
         pytest.skip("needs a GPU: the interpreter compiles nothing")
-    module, _, name = function.partition(".")
+    module, _, name = case.function.partition(".")
     launch = getattr(import_module(f"zoo.engines.triton.{module}"), name)
     run, kernels = JITFunction.run, []
 
@@ -28,15 +30,10 @@ def test_no_launch_spills_registers(function, device, monkeypatch):
         return kernels[-1]
 
     monkeypatch.setattr(JITFunction, "run", run_and_keep)
-    spills = {}
-    for case in (case for case in CASES if case.function == function):
-        for dtype in case.dtypes:
-            kernels.clear()
-            launch(*arguments(case, dtype, device))
-            torch.cuda.synchronize()
-            assert kernels, f"{case.name} {dtype} launches no kernel"
-            spills |= {(case.name, dtype, one.metadata.name): one.n_spills for one in kernels if one.n_spills}
-    assert spills == {}
+    launch(*arguments(case, dtype, device))
+    torch.cuda.synchronize()
+    assert kernels
+    assert {kernel.metadata.name: kernel.n_spills for kernel in kernels if kernel.n_spills} == {}
 
 
 def test_every_kernel_has_cases_each_with_a_name_of_its_own():
@@ -46,7 +43,7 @@ def test_every_kernel_has_cases_each_with_a_name_of_its_own():
         for path in (ROOT / "zoo/engines/triton").glob("*.py")
         if "tl.store(" in path.read_text(encoding="utf-8")
     }
-    assert {function.partition(".")[0] for function in FUNCTIONS} == modules
+    assert {case.function.partition(".")[0] for case in CASES} == modules
     assert len({(case.function, case.name) for case in CASES}) == len(CASES)
 
 
