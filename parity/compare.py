@@ -240,9 +240,11 @@ def _figures(name: str, parts: Sequence[Sums]) -> Stage:
         return unlike(name, broken.batch, broken.note)
     count = sum(part.count for part in parts)
     scale = math.sqrt(sum(part.reference for part in parts) / count)
+    if not scale:  # as behind a ReLU that lets nothing pass: it would hold whatever comes before
+        return unlike(name, parts[0].batch, "the reference is 0 everywhere: nothing is compared")
     apart = [math.sqrt(part.differences / part.count) for part in parts]
     worst = parts[int(np.argmax(apart))].batch
-    relative = max(apart) / scale if scale else math.inf if max(apart) else 0.0
+    relative = max(apart) / scale
     largest = max(part.largest for part in parts)
     norms = [math.sqrt(part.ours * part.reference) for part in parts]
     cosine = min((part.products / norm for part, norm in zip(parts, norms, strict=True) if norm), default=1.0)
