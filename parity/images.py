@@ -19,10 +19,13 @@ SIZES = ((480, 640), (500, 333), (1061, 777), (30, 44))
 LARGE = 512  # a model whose images are of this size, or larger, is given one at a time
 
 
-def batches(model: ImageModel, processor: ImageProcessor | None, pictures: Sequence[Any], seed: int) -> list[Batch]:
+def batches(
+    model: ImageModel, processor: ImageProcessor | None, pictures: Sequence[Any], seed: int, square: bool = False
+) -> list[Batch]:
     """Images as a checkpoint's processor sees them: together, alone, and in a size that it was not trained on.
 
-    Without a processor they are random pixels.  pictures: those that the model is made for, or none.
+    Without a processor they are random pixels.  pictures: those that the model is made for, or none.  square: the other
+    size is a square, too.
     """
     config, rng = model.config, np.random.default_rng(seed)
     if processor is None:
@@ -47,7 +50,7 @@ def batches(model: ImageModel, processor: ImageProcessor | None, pictures: Seque
     # patches together as if they had been a square.
     takes = (model.any_size or "interpolate_pos_encoding" in model.inputs) and (height == width or not asked)
     if max(height, width) < LARGE and takes:
-        square = masks and asked
+        square = square or (masks and asked)
         size = (height + 3 * patch[0], width + 3 * patch[1] if square else max(width - 2 * patch[1], patch[1]))
         switches = ("interpolate_pos_encoding",) if asked else ()
         found.append(_of_size(processor, size, pixels.shape[3], rng)._replace(switches=switches))

@@ -54,7 +54,8 @@ def _batches(
     if type(model).example is TextModel.example or isinstance(model, ChoiceModel):
         return texts.batches(model, tokenizer, seed)
     if type(model).example is ImageModel.example:
-        return images.batches(model, processor, pictures, seed)
+        square = spec_class(model.config.model_type).square
+        return images.batches(model, processor, pictures, seed, square)
     if not model.parts:
         return examples(model, tokenizer, processor, seed)
     # A model of several parts: arguments for each, and for a decoder tokens to go on from.

@@ -144,6 +144,12 @@ FAMILIES: dict[str, Family] = {
         processor="DPTImageProcessor",
         stages={"layer": "backbone.encoder.layer"},
     ),
+    "dpt": Family(
+        module="zoo.models.dpt",
+        prefix="DPT",
+        heads=("ForDepthEstimation", "ForSemanticSegmentation", "Model"),
+        processor="DPTImageProcessor",
+    ),
     "convnext": Family(
         module="zoo.models.convnext",
         prefix="ConvNext",

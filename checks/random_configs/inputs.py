@@ -164,7 +164,7 @@ def _images(model: ImageModel, rng: np.random.Generator) -> Arguments:
             switches = ("interpolate_pos_encoding",)
         elif rng.random() < 0.2 and not issubclass(spec_class(config.model_type), PatchSpec):
             sides = sides + rng.integers(0, step, 2)
-        size = int(sides[0]), int(sides[1])
+        size = int(sides[1 if spec_class(config.model_type).square else 0]), int(sides[1])
     B = int(rng.integers(1, 3))
     arrays: dict[str, np.ndarray] = {"pixel_values": rng.standard_normal((B, *size, model.channels), np.float32)}
     if "pixel_mask" in model.inputs and rng.random() < 0.5:

@@ -49,6 +49,7 @@ class Spec:
     """
 
     not_compared: ClassVar[tuple[str, ...]] = ()  # outputs of transformers that zoo does not give
+    square: ClassVar[bool] = False  # whether transformers takes square images alone, and zoo others too
     masks_states: ClassVar[bool] = True  # whether its decoder takes a mask of the states that it is given
 
     like: str
