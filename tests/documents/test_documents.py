@@ -136,7 +136,7 @@ def test_selections_that_are_none(pages):
 
 @pytest.mark.parametrize("name", ["encrypted-aes.pdf", "encrypted-rc4.pdf"])
 def test_encrypted(name):
-    with pytest.raises(InputError, match=f"{name}: the PDF is encrypted, and it needs a password"):
+    with pytest.raises(InputError, match=rf"{name}: the PDF is encrypted, and it needs a password \(--password"):
         open_document(DATA / name)
     with pytest.raises(InputError, match="the password is wrong"):
         open_document(DATA / name, password="another")
@@ -155,6 +155,15 @@ def test_damaged_and_empty():
         open_document("no such.pdf")
     with pytest.raises(InputError, match="empty"):
         open_document(b"")
+
+
+@pytest.mark.parametrize("begin", [b"PK\x03\x04\x14\x00", b"\xd0\xcf\x11\xe0\xa1\xb1"])
+def test_an_office_document_is_told_what_to_become(tmp_path: Path, begin: bytes) -> None:
+    (tmp_path / "report.docx").write_bytes(begin + b"x" * 100)
+    with pytest.raises(
+        InputError, match=r"report\.docx: an office document or an archive, expected .*: save it as a PDF"
+    ):
+        open_document(tmp_path / "report.docx")
 
 
 def test_what_was_wrong_with_another_file_is_not_said_of_this_one():

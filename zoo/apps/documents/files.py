@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DocumentFile: TypeAlias = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "IO[bytes]"]
 
+OFFICE = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how .docx, .xlsx, .odt, .epub and old .doc and .xls begin
 DPI = 144  # pixels an inch for PDFs, two a point: an A4 page has 1191 x 1684, more than detectors look at
 MIN_DPI, MAX_DPI = 18, 1200  # at 18 an A4 page has 149 x 210 pixels; 1200 is the most that scanners resolve
 
@@ -110,4 +111,8 @@ def open_document(
         return Document(name, PdfFile(data, name, dpi=dpi, password=password, max_pixels=max_pixels), sha256)
     if name.lower().endswith(".pdf"):
         raise InputError(f"{name}: no PDF (begins with {data[:8]!r}, expected b'%PDF-')")
+    if data.startswith(OFFICE):
+        raise InputError(
+            f"{name}: an office document or an archive, expected a PDF or a picture: save it as a PDF first"
+        )
     return Document(name, ImagePages(data, max_pixels=max_pixels, name=name), sha256)

@@ -182,7 +182,8 @@ def _reason(text: str, data: bytes, password: str | None) -> str:
     if SUCCESS in text:
         return "a PDF without pages, or one that is damaged or cut off"
     if "assword" in text:
-        return "the PDF is encrypted, and " + ("it needs a password" if password is None else "the password is wrong")
+        needs = "it needs a password (--password, password=...)"
+        return f"the PDF is encrypted, and {needs if password is None else 'the password is wrong'}"
     if "ecurity" in text:
         return "the PDF is encrypted in a way that PDFium does not know"
     return f"no PDF, or one that is damaged or cut off ({text})"
