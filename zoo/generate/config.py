@@ -19,7 +19,7 @@ DEFAULT_NEW_TOKENS = 512
 # The power of a length: beyond it a double overflows.
 MAX_LENGTH_PENALTY = 10
 MAX_ROWS = 1_000  # beams, and continuations, of one prompt
-MAX_PENALTY, MAX_BIAS = 2, 100  # as in OpenAI's interface
+MAX_PENALTY, MAX_BIAS = 2, 100  # OpenAI has the same limits
 MAX_FACTOR = 1e6  # of the penalty on what repeats: beyond it float32 overflows
 
 # Options of transformers that zoo does not have -> the values with which they do nothing.

@@ -24,7 +24,7 @@ from .models import Models, Served
 from .requests import ChatRequest, CompletionRequest, Writing, refuse_if
 from .tools import ToolCalls, as_templates_expect, names_of
 
-FIXED = ("messages", "tools", "documents", "add_generation_prompt")  # variables that a request does not set so
+RESERVED_VARIABLES = ("messages", "tools", "documents", "add_generation_prompt")  # a request has other fields for them
 Chunks = AsyncGenerator[list[dict[str, Any]]]  # of a stream; chunks that are ready together come together
 
 
@@ -153,7 +153,7 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
         raise ApiError(400, problem, code="no_chat_template", param="model")
     tools = asked.tools if asked.tools and asked.tool_choice != "none" else None
     calls = names_of(tools) if tools else set[str]()
-    shown = ({} if tools is None else {"tools": tools}) | _shown(one, asked)
+    shown = ({} if tools is None else {"tools": tools}) | _template_arguments(one, asked)
     if asked.structured_outputs is not None and asked.response_format is not None:
         raise ApiError(400, "give either structured_outputs or response_format", param="response_format")
     form, outputs = asked.response_format, asked.structured_outputs
@@ -274,7 +274,7 @@ def _chat_ids(task: Any, messages: list[dict[str, Any]], shown: dict[str, Any]) 
     return ids  # type: ignore[no-any-return]
 
 
-def _shown(one: Served, asked: ChatRequest) -> dict[str, Any]:
+def _template_arguments(one: Served, asked: ChatRequest) -> dict[str, Any]:
     """What a request says to the chat template; ApiError for a variable that no template of the checkpoint has."""
     named = {name: getattr(asked, name) for name in ("enable_thinking", "reasoning_effort")}
     variables = {name: value for name, value in named.items() if value is not None}
@@ -285,7 +285,7 @@ def _shown(one: Served, asked: ChatRequest) -> dict[str, Any]:
         variables[name], field[name] = value, "chat_template_kwargs"
     known = {word for source in one.task.template.sources.values() for word in re.findall(r"[A-Za-z_]\w*", source)}
     for name in variables:
-        refuse_if(name in FIXED, "chat_template_kwargs", f"{name!r:.50} has a field of its own, or none")
+        refuse_if(name in RESERVED_VARIABLES, "chat_template_kwargs", f"{name!r:.50} has a field of its own, or none")
         refuse_if(name not in known, field[name] or name, f"the chat template of {one.id} has no variable {name!r:.50}")
     shown: dict[str, Any] = {"variables": variables} if variables else {}
     return shown | ({"continue_final_message": True} if asked.continue_final_message else {})
