@@ -137,7 +137,10 @@ def test_rerank(reference, kind):
             rerank("Where do I live?", documents, top_k=k),
             theirs.rank("Where do I live?", documents, top_k=k),
         )
-        assert [r.document for r in ours] == [w["corpus_id"] for w in wanted]
+        assert [r.corpus_id for r in ours] == [w["corpus_id"] for w in wanted]
+        dictionaries = rerank.rank("Where do I live?", documents, k, return_documents=True)
+        assert [one["corpus_id"] for one in dictionaries] == [w["corpus_id"] for w in wanted]
+        assert dictionaries[0].keys() == {"corpus_id", "score", "text"}
         np.testing.assert_allclose([r.score for r in ours], [w["score"] for w in wanted], rtol=1e-4)
         assert all(r.text == documents[r.document] for r in ours)
     raw = np.array([r.score for r in rerank("Where do I live?", documents, raw=True)])

@@ -17,11 +17,12 @@ BaseCrossEncoder: Any = import_optional("langchain_core.cross_encoders", *_NEEDS
 class ZooEmbeddings(Embeddings):
     """A checkpoint as LangChain's `Embeddings`.
 
-    name: as for `zoo.load`, whose options these are.  encode: options of `Embed.encode`, such as {"truncate_dim": 256}.
+    model: a name as for `zoo.load`, whose options these are.
+    encode: options of `Embed.encode`, such as {"truncate_dim": 256}.
     """
 
-    def __init__(self, name: str, *, encode: dict[str, Any] | None = None, **options: Any):
-        self.task, self.options = text_embedder(name, **options), encode or {}
+    def __init__(self, model: str, *, encode: dict[str, Any] | None = None, **options: Any):
+        self.task, self.options = text_embedder(model, **options), encode or {}
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """The vectors of texts, with the checkpoint's prompt for documents."""
@@ -35,8 +36,8 @@ class ZooEmbeddings(Embeddings):
 class ZooCrossEncoder(BaseCrossEncoder):
     """A reranking checkpoint as LangChain's `BaseCrossEncoder`; arguments as for `zoo.load`."""
 
-    def __init__(self, name: str, **options: Any):
-        self.task = zoo.load(name, task="rerank", **options)
+    def __init__(self, model: str, **options: Any):
+        self.task = zoo.load(model, task="rerank", **options)
 
     def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
         """The score of each (query, document)."""

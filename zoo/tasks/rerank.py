@@ -39,6 +39,11 @@ class Ranked(NamedTuple):
     score: float
     text: str
 
+    @property
+    def corpus_id(self) -> int:
+        """`document`, as sentence-transformers calls it."""
+        return self.document
+
 
 class Ranking(ResultFormat):
     columns: ClassVar[dict[str, Any]] = {"documents": [{"document": "int64", "score": "double", "text": "string"}]}
@@ -104,6 +109,22 @@ class Rerank(TextTask):
         found = self._scores([query] * len(texts), texts, raw, progress, before)
         ranked = [Ranked(i, score, text) for i, (score, text) in enumerate(zip(found.tolist(), texts, strict=True))]
         return sorted(ranked, key=lambda r: -r.score)[:top_k]
+
+    def rank(
+        self,
+        query: str,
+        documents: Iterable[str],
+        top_k: int | None = None,
+        return_documents: bool = False,
+        **options: Any,
+    ) -> list[dict[str, Any]]:
+        """The same as sentence-transformers' CrossEncoder has it: {"corpus_id", "score"}, and "text" if asked for.
+
+        options: as for a call.
+        """
+        found = self(query, documents, top_k=top_k, **options)
+        texts = [{"text": one.text} if return_documents else {} for one in found]
+        return [{"corpus_id": r.document, "score": r.score, **text} for r, text in zip(found, texts, strict=True)]
 
     def predict(
         self,
