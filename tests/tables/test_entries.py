@@ -152,7 +152,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         from zoo.apps.serve.app import application
 
         models.load()
-        return testclient.TestClient(application(models, key=options["key"]))
+        return testclient.TestClient(application(models, keys=options["keys"]))
 
     return served
 
