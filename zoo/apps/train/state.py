@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,29 @@ def read_state(path: Path) -> dict[str, Any]:
     return state
 
 
+class _File(io.FileIO):
+    """A file that notes why it could not be written: torch has words of its own for a full disk."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as e:
+            self.error = e
+            raise
+
+
 def write_state(path: Path, state: dict[str, Any]) -> None:
     """Write a state whole or not at all: after a kill or on a full disk the previous state remains."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path) as partial:
-            torch.save(state, partial)
-    except (OSError, RuntimeError) as e:  # torch raises RuntimeError on a full disk
+        with atomic_write(path) as partial, _File(partial, "wb") as raw, io.BufferedWriter(raw) as file:
+            try:
+                torch.save(state, file)
+            except RuntimeError as e:
+                raise raw.error or e from e
+    except (OSError, RuntimeError) as e:
         kept = "the previous state is still there" if path.exists() else "nothing was written"
         why = e.strerror if isinstance(e, OSError) and e.strerror else str(e).partition("\n")[0]
         raise ZooError(f"cannot write {path}: {why}; {kept}") from e
