@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from .atomic_write import replace, to_disk
+from .leftovers import locked, part_name, remove_leftovers
 
 LAST_FILE = "config.json"  # without it nobody loads a folder
 MAX_LINKS = 10_000  # other files in the folder: it may be a home
@@ -29,25 +30,28 @@ def atomic_folder(folder: Path, replaces: Collection[str] = ()) -> Iterator[Path
     one by one, those of before into .before-PID inside of it, LAST first; after a kill they are there.
     """
     target = Path(os.path.realpath(folder))
-    own = f"{os.getpid()}-{threading.get_ident()}"
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    beside, inside = target.with_name(f".{target.name}.{own}.part"), target / f".{own}.part"
+    own = part_name(target.name, threading.get_ident())
+    beside, inside = target.with_name(own), target / own
+    for one in (target.parent, target):
+        remove_leftovers(one)
     staged = _make_folder(beside) if not target.is_dir() or _may_move(target) else _make_folder(inside)
     try:
-        yield staged
-        new = sorted(_files(staged), key=lambda path: path == Path(LAST_FILE))
-        for path in new:
-            to_disk(staged / path)
-        with _placing:
-            if not _is_first(staged, target):
-                earlier = [path.relative_to(target) for one in replaces for path in target.glob(one)]
-                old = {path for path in (*new, *earlier) if os.path.lexists(target / path)}
-                if not (old and staged == beside and _swap(staged, target, {*new, *old})):
-                    last = sorted(old, key=lambda path: path != Path(LAST_FILE))
-                    _move(staged, target, new, last, target / f".before-{own}")
-        to_disk(target)
-        to_disk(target.parent)
+        with locked(staged):
+            yield staged
+            new = sorted(_files(staged), key=lambda path: path == Path(LAST_FILE))
+            for path in new:
+                to_disk(staged / path)
+            with _placing:
+                if not _is_first(staged, target):
+                    earlier = [path.relative_to(target) for one in replaces for path in target.glob(one)]
+                    old = {path for path in (*new, *earlier) if os.path.lexists(target / path)}
+                    if not (old and staged == beside and _swap(staged, target, {*new, *old})):
+                        last = sorted(old, key=lambda path: path != Path(LAST_FILE))
+                        _move(staged, target, new, last, target / f".before-{os.getpid()}-{threading.get_ident()}")
+            to_disk(target)
+            to_disk(target.parent)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import ZooError
+from .leftovers import new_file, part_name, remove_leftovers
 
 
 @contextlib.contextmanager
@@ -20,12 +21,14 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
     Both file and folder are then on the disk: a rename alone may reach it before the bytes do.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    partial = path.with_name(part_name(path.name, threading.get_ident()))
+    remove_leftovers(path.parent)
     try:
-        yield partial
-        to_disk(partial)
-        replace(partial, path)
-        to_disk(path.parent)
+        with new_file(partial):
+            yield partial
+            to_disk(partial)
+            replace(partial, path)
+            to_disk(path.parent)
     finally:
         partial.unlink(missing_ok=True)
 

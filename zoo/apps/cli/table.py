@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ZooError, list_names
+from ...files.leftovers import temporary_folder
 from ...images.open import read_file
 from ...tasks.base import Progress
 from ..batch.inputs import InputFile, find_inputs
@@ -48,8 +49,8 @@ def table(args: argparse.Namespace) -> None:
     config = extractor_config(args, straighten=not args.no_straighten, **options)
     if args.words is not None:
         config = replace(config, ocr="none")
-    with tempfile.TemporaryDirectory(prefix="zoo-") as folder:
-        documents = [_stdin(folder) if name == "-" else name for name in args.documents]
+    with temporary_folder() if "-" in args.documents else nullcontext() as folder:
+        documents = [_stdin(folder) if folder and name == "-" else name for name in args.documents]
         inputs, passed_over = find_inputs(documents)
         if passed_over:
             print(f"zoo: {passed_over} files that are not documents are skipped", file=sys.stderr)
@@ -284,9 +285,9 @@ def _output(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[
     return [*review, FileWriter(path, suffix, options)]
 
 
-def _stdin(folder: str) -> str:
+def _stdin(folder: Path) -> str:
     """Copy stdin to a file, which workers can open."""
-    path = Path(folder) / "stdin"
+    path = folder / "stdin"
     path.write_bytes(read_file(sys.stdin.buffer, "stdin"))
     return str(path)
 

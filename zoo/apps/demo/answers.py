@@ -6,15 +6,14 @@ Inputs are untrusted: sizes are limited here, and bad input raises a ZooError.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...errors import InputError
+from ...files.leftovers import temporary_folder
 from ...images import open_image
 from ...tasks.image_task import ImageTask
 from ...tasks.segment import Area, palette
@@ -36,11 +35,11 @@ def find_tables(models: Models, path: str | None, pages: str = "", threshold: fl
     config, extractor = models.config, models.extractor().replace(threshold=threshold, whole=whole)
     options = {"dpi": config.dpi, "password": config.password, "max_pixels": MAX_PIXELS}
     with (
-        tempfile.TemporaryDirectory(prefix="zoo-") as folder,
+        temporary_folder() as folder,
         open_document(path, name=os.path.basename(path), **options) as document,
     ):
         numbers = chosen_pages(document, pages.strip() or None)
-        review, count = ReviewWriter(Path(folder) / "review.html", config), 0
+        review, count = ReviewWriter(folder / "review.html", config), 0
         for number in numbers:
             page = document.page(number)
             result = page_tables(extractor, page, document.sha256)

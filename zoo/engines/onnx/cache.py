@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +28,7 @@ from filelock import FileLock, Timeout
 from ...errors import ZooError
 from ...files.assets import assets_folder
 from ...files.atomic_write import atomic_write, replace
+from ...files.leftovers import temporary_folder
 from ...nn import leaves
 from ...weights.fingerprint import files_digest, weights_digest
 from ...weights.mapped import region_of
@@ -94,7 +95,8 @@ class GraphFolder:
     def __init__(self, key: str):
         name = hashlib.sha256(f"{program()} {key}".encode()).hexdigest()[:32]
         self.path = root() / name
-        self._is_ours: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary = ExitStack()
+        self._own: Path | None = None
 
     def graphs(self, method: str, takes: str) -> Iterator[CachedGraph]:
         """The undamaged graphs of a method for inputs of one form; damaged ones are removed."""
@@ -125,11 +127,10 @@ class GraphFolder:
                 return self.path
         except OSError as e:
             try:
-                if self._is_ours is None:
-                    self._is_ours = tempfile.TemporaryDirectory(prefix="zoo-onnx-", ignore_cleanup_errors=True)
+                self._own = self._own or self._temporary.enter_context(temporary_folder())
             except OSError:
                 raise ZooError(f"cannot write a graph to {self.path} (HF_ASSETS_CACHE): {e.strerror or e}") from e
-            return Path(self._is_ours.name)
+            return self._own
 
     @contextmanager
     def making(self) -> Iterator[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MethodType
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...files.leftovers import temporary_folder
 from ...inputs import TextInputs
 from ...inputs.heads import CausalLM
 from ...nn import Module, leaves
@@ -77,8 +77,8 @@ def _plans(fn: Any, records: Sequence[Any], cheap: bool) -> dict[str, ProductPla
     traced = trace(MethodType(inputs, fn.__self__), *records, precision=observer)
     if not observer.seen:  # the comparison of two encoders' vectors multiplies by no weight
         return {}
-    with tempfile.TemporaryDirectory(prefix="zoo-int8-", ignore_cleanup_errors=True) as folder:
-        path = Path(folder) / "observed.onnx"
+    with temporary_folder() as folder:
+        path = folder / "observed.onnx"
         base, _ = save_beside(traced, path, "outliers")
         run = Session(path if base is None else path.read_bytes(), "CPUExecutionProvider", base, once=True)
         (flat,) = run(traced.signature.feed(*records))
