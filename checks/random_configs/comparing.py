@@ -101,6 +101,8 @@ def difference(
             continue
         if not given.pooled and not (theirs.ndim > 2 or name.endswith("_logits")):
             continue
+        if not ours.any() and not theirs.any():
+            raise NoPairError(f"both compute 0 everywhere in {name}")  # as behind a ReLU that lets nothing pass
         stage = compare(name, [Pair("", ours, theirs, given.mask)], FLOAT32)
         if stage.holds:
             continue
