@@ -9,7 +9,8 @@ cd "$work"
 main=$("$here/.ci/readme-command" main)
 bash -euo pipefail -c "${main//install ./install $wheel}"
 bash -euo pipefail -c "$("$here/.ci/readme-command" story)"
-.venv/bin/zoo parity --list | head -3
+.venv/bin/zoo parity --list >list.txt
+head -n 3 list.txt
 .venv/bin/python - <<'END'
 import sys
 import zoo

@@ -23,7 +23,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv[:1] in ([], ["help"]):  # `zoo help run` is `zoo run --help`
         argv = [*argv[1:2], "--help"]
     if argv[:1] == ["parity"]:  # a package of its own, with its own parser
-        return plugins.parity().main(argv[1:])
+        try:
+            status = plugins.parity().main(argv[1:])
+            sys.stdout.flush()
+            return status
+        except BrokenPipeError:
+            _discard_output()
+            return 141
     args, parser = _parse(argv)
     try:
         with warnings.catch_warnings(), _threads(args):
