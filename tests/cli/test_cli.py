@@ -8,7 +8,9 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -135,6 +137,32 @@ def test_a_reader_that_stops_and_ctrl_c(checkpoint: Callable[[str], str]) -> Non
         process.send_signal(signal.SIGINT)
         assert process.wait(120) == 130
         assert process.stderr.read() == b""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_job_that_is_stopped_says_how_it_is_resumed(
+    number: signal.Signals, checkpoint: Callable[[str], str], tmp_path: Path
+) -> None:
+    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    rows.write_text("".join(json.dumps({"text": f"the cat {i}"}) + "\n" for i in range(100_000)), encoding="utf-8")
+    command = [sys.executable, "-m", "zoo", "map", checkpoint("embed"), str(rows), str(out), "--rows", "2"]
+    with subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        assert process.stderr
+        while not list(tmp_path.glob("out.jsonl.parts/part-*")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        said = process.stderr.read().decode()
+        assert process.wait(120) == 128 + number
+    assert said.splitlines()[-1].endswith("zoo: stopped: the same command with --resume keeps what is done")
+    assert "Traceback" not in said
+    assert [path.name for path in tmp_path.rglob("*") if path.name.endswith((".part", ".writing"))] == []
 
 
 def test_a_full_disk(checkpoint: Callable[[str], str]) -> None:

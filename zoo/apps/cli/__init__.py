@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import TextIO
@@ -32,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 141
     args, parser = _parse(argv)
     try:
-        with warnings.catch_warnings(), _threads(args):
+        with warnings.catch_warnings(), _threads(args), _sigterm_ends(args):
             warnings.showwarning = _show_warning
             command = plugins.command(args.command)
             getattr(command, args.command)(args)
@@ -51,7 +53,41 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return _fail(str(e))
     except KeyboardInterrupt:
-        return 130
+        return _stopped(args, 130)
+    except TerminatedError:
+        return _stopped(args, 128 + signal.SIGTERM)
+
+
+class TerminatedError(SystemExit):
+    """SIGTERM has come: what is being written is given up as after Ctrl-C, and a chat ends."""
+
+
+@contextlib.contextmanager
+def _sigterm_ends(args: argparse.Namespace) -> Iterator[None]:
+    """A context in which SIGTERM raises TerminatedError, unless it is handled or ignored; a second one kills."""
+    is_ours = threading.current_thread() is threading.main_thread()  # Python handles signals only there
+    if args.command == "serve" or not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise TerminatedError(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _stopped(args: argparse.Namespace, status: int) -> int:
+    """Say how a job that was stopped is resumed, if it can be."""
+    if args.command == "finetune":
+        print("zoo: stopped: the same command goes on from the last state, if one was saved", file=sys.stderr)
+    elif args.command == "map" or (args.command == "table" and _is_resumable(args.output)):
+        print("zoo: stopped: the same command with --resume keeps what is done", file=sys.stderr)
+    return status
 
 
 @contextlib.contextmanager
@@ -113,3 +149,9 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # stdout is not a file of the operating system
         return
+
+
+def _is_resumable(output: str | None) -> bool:
+    from .table_options import output_suffix
+
+    return output is not None and output_suffix(output) in ("/", ".jsonl")
