@@ -52,7 +52,7 @@ def test_a_peer_counts_the_same(here, checkpoint):
 
 
 def test_a_contender_in_its_process(capsys, monkeypatch):
-    monkeypatch.setattr(bench_module, "PATIENCE", 300)
+    monkeypatch.setattr(bench_module, "TIMEOUT", 300)
     assert main(["bench", "stories260k", "--against", "zoo", "--seconds", "0", "--count", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["results"]["zoo"]["rate"] > 0
 

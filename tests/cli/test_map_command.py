@@ -14,7 +14,7 @@ import pytest
 import zoo
 from tests.cli.map_rows import TEXTS, rows_in, write_rows
 from zoo.apps.batch import map_files
-from zoo.apps.batch.results import plain
+from zoo.apps.batch.results import to_plain
 from zoo.apps.cli import main
 from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
 
@@ -51,7 +51,7 @@ def test_results_are_those_of_the_task(task: str, checkpoint: Callable[[str], st
             assert row["error"] == f"{texts}, row {row['id'] + 1}: text holds no mask: write '[MASK]' there"
             assert row["words"] is None
             continue
-        wanted: Any = plain(loaded(text))
+        wanted: Any = to_plain(loaded(text))
         if task == "classify":
             assert (row["label"], row["score"]) == (wanted[0]["label"], pytest.approx(wanted[0]["score"], rel=1e-4))
         elif task == "tag":

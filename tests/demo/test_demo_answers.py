@@ -137,7 +137,7 @@ def test_read(models):
 
 def test_large_pictures_are_shown_small_and_larger_ones_refused(models, tmp_path, monkeypatch):
     Image.new("RGB", (2000, 100)).save(tmp_path / "wide.png")
-    assert answers._shown(answers._picture(str(tmp_path / "wide.png"))).shape == (80, 1600, 3)
+    assert answers._thumbnail(answers._picture(str(tmp_path / "wide.png"))).shape == (80, 1600, 3)
     monkeypatch.setattr(answers, "MAX_PIXELS", 100_000)
     with pytest.raises(InputError, match=r"^wide\.png: .*100000"):
         answers.segment(models(), str(tmp_path / "wide.png"))

@@ -185,7 +185,7 @@ def test_bounds():
 
 def test_a_large_page_is_drawn_at_fewer_dpi(monkeypatch):
     whole = open_document(pdf([PAGE])).page(1)
-    monkeypatch.setattr("zoo.apps.documents.pdf.DRAWN", 60_000)
+    monkeypatch.setattr("zoo.apps.documents.pdf.MAX_DRAWN_PIXELS", 60_000)
     with pytest.warns(UserWarning, match="300 x 200 points at 144 dpi are 2.4e.05 pixels, .* it is drawn at 72 dpi"):
         page = open_document(pdf([PAGE])).page(1)
     assert page.image.shape == (200, 300, 3)
@@ -258,10 +258,10 @@ def test_a_font_of_size_1_that_is_scaled():
 
 def test_letters_of_an_arabic_ligature_are_in_order():
     """PDFium gives the last of a glyph's letters first, as it turns whole words around."""
-    from zoo.apps.documents.pdf_job.letters import Character, spelled, without_doubles, words_of
+    from zoo.apps.documents.pdf_job.letters import Character, spell, without_doubles, words_of
 
     word = [("ا", 30), ("أ", 20), ("ل", 20), ("ص", 10), ("و", 5), ("ت", 0)]  # of "لأ" one glyph
     letters = [Character(one, (x, 0, x + 8, 10), 10, i) for i, (one, x) in enumerate(word)]
-    assert [spelled(word) for word in words_of(letters)] == ["الأصوت"]
+    assert [spell(word) for word in words_of(letters)] == ["الأصوت"]
     latin = [Character(one, (0, 0, 8, 10), 10, i) for i, one in enumerate("ffi")]
-    assert [spelled(word) for word in without_doubles(words_of(latin))] == ["ffi"]
+    assert [spell(word) for word in without_doubles(words_of(latin))] == ["ffi"]

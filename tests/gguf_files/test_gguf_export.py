@@ -11,7 +11,7 @@ from made_gguf import OWN, gguf, write_llama
 
 import zoo
 from zoo.apps.cli import main
-from zoo.apps.gguf_export.export import INSTEAD, TYPES, export
+from zoo.apps.gguf_export.export import SUBSTITUTE_TYPES, TYPES, export
 from zoo.apps.gguf_export.k_blocks import encode
 from zoo.errors import UnsupportedError
 from zoo.loading import load_model
@@ -26,7 +26,7 @@ from zoo.weights.gguf.source import read_entry
 IDS = np.array([[1, 403, 407, 261, 378, 285, 291]])
 # What is lost of logits that go to 20 or so, on the real stories260K.
 LOST = {"f32": 0, "f16": 0.04, "bf16": 0.3, "q8_0": 0.8, "q5_1": 5, "q5_0": 5, "q4_1": 9, "q4_0": 12}
-LOST |= {kind: LOST[instead] for kind, instead in INSTEAD.items()}  # its rows are of 64 and 172 numbers
+LOST |= {kind: LOST[instead] for kind, instead in SUBSTITUTE_TYPES.items()}  # its rows are of 64 and 172 numbers
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -98,7 +98,7 @@ def test_the_package_reads_it(kind, tmp_path):
         if exact.ndim == 2 and tensor.tensor_type.name not in ("F32", "F16", "BF16"):
             # And the very blocks that the package makes of what the converter gives it.
             np.testing.assert_array_equal(tensor.data, gguf.quants.quantize(exact, tensor.tensor_type))
-    assert kinds - {"F32", "F16"} == {INSTEAD.get(kind, kind).upper()} - {"F32", "F16"}
+    assert kinds - {"F32", "F16"} == {SUBSTITUTE_TYPES.get(kind, kind).upper()} - {"F32", "F16"}
     fields = {name: field.contents() for name, field in reader.fields.items()}
     assert fields["general.architecture"] == "llama"
     assert fields["llama.attention.head_count_kv"] == 4

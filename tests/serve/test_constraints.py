@@ -85,7 +85,7 @@ def test_choices_are_thousands_or_the_beginning_of_others(client):
     assert grammar is not None
     matcher = grammar.matcher()
     assert not matcher.accept(tokens["a"])
-    after = np.isfinite(matcher.masked(np.zeros(llm.config.vocab_size)))
+    after = np.isfinite(matcher.mask_scores(np.zeros(llm.config.vocab_size)))
     assert [token for token, i in tokens.items() if after[i]] == ["b", "</s>"]
 
 

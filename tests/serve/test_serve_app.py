@@ -104,7 +104,7 @@ def test_a_text_has_no_values(client):
 
 
 def test_a_body_that_is_too_large_is_read_so_that_its_client_sees_the_answer(app, monkeypatch):
-    monkeypatch.setattr("zoo.apps.serve.listening.DRAINED", 4096)
+    monkeypatch.setattr("zoo.apps.serve.listening.MAX_DRAINED_BYTES", 4096)
     seen: list[Any] = []
     for parts, read in ((3, 4), (100, 5)):  # blocks that are sent, and those that are read
         messages = [{"type": "http.request", "body": b" " * (8 << 20), "more_body": True}]
@@ -276,7 +276,7 @@ def test_models_that_are_being_loaded_or_failed(tmp_path, capsys):
     assert client.get("/ready").json()["models"][0].startswith("empty: ")
     assert [one["id"] for one in client.get("/v1/models").json()["data"]] == ["empty", "stories260k"]
     assert "zoo: empty: cannot be loaded: " in capsys.readouterr().err
-    assert not models.failed
+    assert not models.has_failed
     models.stop()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.apps.batch.results import plain
+from zoo.apps.batch.results import to_plain
 
 pytest.importorskip("msgspec", reason="needs msgspec, of the extra serve")
 pytest.importorskip("prometheus_client", reason="needs prometheus_client, of the extra serve")
@@ -47,7 +47,7 @@ def server(folders, more) -> Any:
         [*more.values(), str(folders["embed"]), str(folders["classify"]), str(folders["rerank"]), "zoo-read"]
     )
     models.load()
-    assert not models.unready
+    assert not models.unready_models
     yield testclient.TestClient(application(models))
     models.stop()
 
@@ -76,7 +76,7 @@ def test_a_task_gives_what_it_gives_in_python(server, more, folders, model, inpu
     assert answer.status_code == 200, answer.text
     task = zoo.load(folder)
     wanted = [
-        plain(task.results.json(one)) for one in task(inputs if isinstance(inputs, list) else [inputs], **parameters)
+        to_plain(task.results.json(one)) for one in task(inputs if isinstance(inputs, list) else [inputs], **parameters)
     ]
     got = answer.json()["data"] if isinstance(inputs, list) else [answer.json()["data"]]
     if model == "model":
@@ -149,9 +149,9 @@ def test_a_language_model_is_asked_elsewhere(client):
 
 def test_steps_take_turns_with_other_models_and_end_with_their_client():
     """The client of one model leaves after its second step; another model is answered between the steps."""
-    from zoo.apps.serve.workers import CallWorker, Turn
+    from zoo.apps.serve.workers import CallWorker, FairLock
 
-    turn, seen, step = Turn(), list[str](), threading.Event()
+    turn, seen, step = FairLock(), list[str](), threading.Event()
     first, second = CallWorker("first", turn, 4), CallWorker("second", turn, 4)
     closed = threading.Event()
 
@@ -179,13 +179,13 @@ def test_steps_take_turns_with_other_models_and_end_with_their_client():
 
 
 def test_the_last_step_gives_the_result():
-    from zoo.apps.serve.workers import CallWorker, Turn
+    from zoo.apps.serve.workers import CallWorker, FairLock
 
     def steps() -> Any:
         yield
         yield
         return 7
 
-    worker = CallWorker("one", Turn(), 4)
+    worker = CallWorker("one", FairLock(), 4)
     assert asyncio.run(worker.run(steps)) == 7
     worker.stop()

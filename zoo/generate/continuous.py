@@ -28,7 +28,7 @@ CHUNK, CHUNK_GPU = 128, 2048  # tokens of prompts that are computed between two 
 class Constraint(Protocol):
     """A grammar that a row's tokens follow."""
 
-    def masked(self, scores: np.ndarray) -> np.ndarray:
+    def mask_scores(self, scores: np.ndarray) -> np.ndarray:
         """Scores (V,) with -inf for tokens that must not follow."""
         ...
 
@@ -73,7 +73,7 @@ class Request(Row):
         new, fewest, most = [self.new], [self.fewest], [self.limit]
         scores = constrained(logits[None], [self.ids], new, fewest, self.config, most)[0]
         if self.constraint is not None:
-            scores = self.constraint.masked(scores)
+            scores = self.constraint.mask_scores(scores)
         config = self.config
         token = sample(scores, config, self._rng.random()) if config.do_sample else int(scores.argmax())
         self.append(token)

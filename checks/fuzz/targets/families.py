@@ -234,7 +234,7 @@ def _app(folder: Path) -> Any:
     names = [str(folder / name) for name in ("checkpoint", "embed", "rerank", "chat")]
     models = Models(["stories260k", *names], seconds=60, context=64)
     models.load()
-    assert not models.unready, models.unready
+    assert not models.unready_models, models.unready_models
     return application(models)
 
 

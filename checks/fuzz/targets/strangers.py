@@ -345,7 +345,7 @@ def _resume(data: bytes, at: Path) -> None:
                 parts.mkdir(exist_ok=True)
                 (parts / name.encode(errors="replace").decode()).write_text(str(text), errors="replace")
         map_files(at / "vit", table, at / "out" / "parts", format="jsonl", rows=2, progress=False, resume=True)
-        names = sorted(part.name for part in JobOutput("", str(at / "out" / "parts"), "jsonl", False).found())
+        names = sorted(part.name for part in JobOutput("", str(at / "out" / "parts"), "jsonl", False).part_files())
         rows = [json.loads(line) for name in names for line in (at / "out" / "parts" / name).open()]
         assert [row.get("n") for row in rows] == [1, "b", None], rows
     finally:

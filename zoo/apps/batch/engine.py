@@ -14,7 +14,7 @@ from ...processes import in_processes, share
 from .output import RETRY, JobOutput, PartFile
 
 ENGINES = ("local", "ray")
-SHOWN = 3  # errors that the summary quotes
+SHOWN_ERRORS = 3  # errors that the summary quotes
 
 Row = dict[str, Any]
 InputPart = Any  # with `number`, from 0, and `rows`, the count of its items: rows, images or documents
@@ -34,11 +34,11 @@ class BatchJob(Protocol):
         """
         ...
 
-    def failed(self, part: InputPart, item: int, problem: str) -> list[Row]:
+    def error_rows(self, part: InputPart, item: int, problem: str) -> list[Row]:
         """The rows of an item that could not be computed."""
         ...
 
-    def kept(self, part: InputPart) -> Any:
+    def kept_columns(self, part: InputPart) -> Any:
         """The input columns to write before the result's, as `sources.PartRows` has them."""
         ...
 
@@ -82,8 +82,8 @@ def run(
     each process takes a GPU.  InputError: there are parts of an earlier job, and `resume` is False.
     """
     check_engine(engine)
-    with output.alone():
-        earlier = {(file.number, file.made_of): file for file in output.found()}
+    with output.lock_output():
+        earlier = {(file.number, file.made_of): file for file in output.part_files()}
         if earlier and not resume:
             raise InputError(
                 f"{output.folder} has {len(earlier)} parts of an earlier job: resume it with --resume (resume=True), "
@@ -110,7 +110,7 @@ def run(
         if len(files) != len(parts):
             raise ZooError(f"{len(parts) - len(files)} of {len(parts)} parts are missing: resume the job with --resume")
         output.finish(files)
-        return Summary(output.target, rows, sum(file.errors for file in files), tuple(shown[:SHOWN]), known)
+        return Summary(output.target, rows, sum(file.errors for file in files), tuple(shown[:SHOWN_ERRORS]), known)
 
 
 def check_engine(engine: str) -> None:
@@ -139,12 +139,12 @@ def _compute_one(job: BatchJob, part: InputPart, item: int) -> list[Row]:
     try:
         return job.compute(part, [item])
     except MemoryError:
-        return job.failed(part, item, "not enough memory")
+        return job.error_rows(part, item, "not enough memory")
 
 
 def _one_by_one(job: BatchJob, output: JobOutput, part: InputPart) -> FinishedPart:
     """Compute and write a part that ended its process: each item in a process of its own kind, to lose only one."""
-    died = partial(job.failed, part, problem="the process died")
+    died = partial(job.error_rows, part, problem="the process died")
     found = in_processes(partial(_compute_one, job, part), range(part.rows), 1, died)
     return _write(job, output, part, RETRY, [row for rows in found for row in rows])
 
@@ -152,6 +152,6 @@ def _one_by_one(job: BatchJob, output: JobOutput, part: InputPart) -> FinishedPa
 def _write(
     job: BatchJob, output: JobOutput, part: InputPart, made_of: str, rows: list[Row], texts: tuple[str, ...] = ()
 ) -> FinishedPart:
-    file = output.write(part.number, made_of, job.kept(part), rows)
+    file = output.write(part.number, made_of, job.kept_columns(part), rows)
     errors = [row["error"] for row in rows if row.get("error") is not None]
-    return FinishedPart(file, part.rows, shown=tuple(errors[:SHOWN]), warnings=texts)
+    return FinishedPart(file, part.rows, shown=tuple(errors[:SHOWN_ERRORS]), warnings=texts)

@@ -11,20 +11,20 @@ FORMULA = "=+-@\u2212%|"
 # Separators at which some programs split fields or rows even within quotes.
 PARTS = re.compile(r"([;\t\r\n\v\f\x85\u2028\u2029]+)")
 # Letters and symbols that are invisible: Hangul fillers and the empty Braille pattern.
-BLANK = "\u115f\u1160\u3164\uffa0\u2800"
+BLANK_CHARACTERS = "\u115f\u1160\u3164\uffa0\u2800"
 # What begins like a formula and is none, in the syntax that Python and JavaScript share (the review page has it too): a
 # number with its sign, currency, thousands, percent sign and marks of footnotes; signs alone, such as the dash for a
 # missing number; and "% of total", a heading without anything that calls or computes.
 _MONEY, _SPACES = "$\u20ac\u00a3\u00a5\u20b9", " '\u2019\u00a0\u202f\u2009"
-HARMLESS = (
+HARMLESS_PATTERN = (
     rf"[+\-\u2212]? ?[{_MONEY}]? ?([0-9]+([.,][0-9]+)*|[0-9]{{1,3}}([{_SPACES}][0-9]{{3}})+([.,][0-9]+)?|[.,][0-9]+)"
     rf"([eE][+\-]?[0-9]+)?[ \u00a0\u202f]?[%\u2030{_MONEY}]?[*\u2020\u2021\u00a7]*"
     r"|[+\-\u2212\u2013\u2014/ ]+|[%|]|%[ \u00a0][^=+@|!'\u2212]*"
 )
-_HARMLESS = re.compile(HARMLESS)
+_HARMLESS_TEXT = re.compile(HARMLESS_PATTERN)
 
 
-def harmless(text: str) -> str:
+def escape_formulas(text: str) -> str:
     """The text, with an apostrophe before each part of it that a spreadsheet program could run as a formula.
 
     A part begins at the start, or after a semicolon, tab or line end.  It is a formula if it begins with = + - @ % | or
@@ -39,7 +39,8 @@ def harmless(text: str) -> str:
 
 def _is_formula(text: str) -> bool:
     begin = next(
-        (i for i, c in enumerate(text) if unicodedata.category(c)[0] not in "CMZ" and c not in BLANK), len(text)
+        (i for i, c in enumerate(text) if unicodedata.category(c)[0] not in "CMZ" and c not in BLANK_CHARACTERS),
+        len(text),
     )
     bare = text[begin:].rstrip(" ")
-    return unicodedata.normalize("NFKC", bare[:1]).startswith(tuple(FORMULA)) and not _HARMLESS.fullmatch(bare)
+    return unicodedata.normalize("NFKC", bare[:1]).startswith(tuple(FORMULA)) and not _HARMLESS_TEXT.fullmatch(bare)

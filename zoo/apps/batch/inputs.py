@@ -48,7 +48,7 @@ def find_inputs(given: Sequence[str], suffixes: Sequence[str] = DOCUMENTS) -> tu
                 found.setdefault(path, os.path.basename(path))
         else:
             found.setdefault(name, os.path.basename(name))
-    return _named(found), passed_over
+    return _name_files(found), passed_over
 
 
 def _files_below(folder: str) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _files_below(folder: str) -> Iterator[str]:
         yield from (os.path.join(parent, file) for file in sorted(files) if not file.startswith("."))
 
 
-def _named(found: dict[str, str]) -> list[InputFile]:
+def _name_files(found: dict[str, str]) -> list[InputFile]:
     """A name for each path: without its suffix, with its suffix, or with its folders, the first that is unique.
 
     Names that are still equal are numbered, with numbers that make no other's name.  Names are equal if a file system
@@ -65,22 +65,22 @@ def _named(found: dict[str, str]) -> list[InputFile]:
     """
     names = {path: str(Path(place).with_suffix("")) for path, place in found.items()}
     for longer in (found, _below_one_folder(found)):
-        count = Counter(_folded(name) for name in names.values())
-        names = {path: name if count[_folded(name)] == 1 else longer[path] for path, name in names.items()}
-    count = Counter(_folded(name) for name in names.values())
+        count = Counter(_fold_name(name) for name in names.values())
+        names = {path: name if count[_fold_name(name)] == 1 else longer[path] for path, name in names.items()}
+    count = Counter(_fold_name(name) for name in names.values())
     taken = {name for name, times in count.items() if times == 1}  # which are no number's
     inputs = []
     for path, name in names.items():
         unique, number = name, 1
-        while count[_folded(name)] > 1 and _folded(unique) in taken:
+        while count[_fold_name(name)] > 1 and _fold_name(unique) in taken:
             number += 1
             unique = f"{name}-{number}"
-        taken.add(_folded(unique))
+        taken.add(_fold_name(unique))
         inputs.append(InputFile(path, unique))
     return inputs
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FILES_AT_ONCE = 16  # images, sounds and their results in memory
 MEDIA: dict[str, str] = {"image": IMAGE, "audio": SOUND}
-LARGEST = {IMAGE: MAX_BYTES, SOUND: 4 << 30}  # bytes of a file
+MAX_FILE_BYTES = {IMAGE: MAX_BYTES, SOUND: 4 << 30}  # bytes of a file
 
 
 @dataclass
@@ -47,12 +47,12 @@ class MapJob:
     media: str | None  # IMAGE or SOUND, if the task reads such
     source: RowSource
     arguments: Mapping[str, str]  # argument of the task's call -> column
-    options: Mapping[str, Any]  # of the task's call
+    options: Mapping[str, Any]  # the options of the task's call
     loading: Options = field(repr=False)
     files: RowFiles
     key: str = ""  # a hash of all of this but the source
     _loaded: Any = field(default=None, repr=False)
-    _rows: tuple[InputPart, PartRows] | None = field(default=None, repr=False)  # of the part that was read last
+    _rows: tuple[InputPart, PartRows] | None = field(default=None, repr=False)  # those that were read last
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_loaded": None, "_rows": None}
@@ -65,22 +65,22 @@ class MapJob:
                 if isinstance(file, bytes):
                     digest = hashlib.sha256(file).hexdigest()
                 else:  # a path; or an error, by its name
-                    most = LARGEST[self.media]
+                    most = MAX_FILE_BYTES[self.media]
                     digest = sha256_of(file, most) if isinstance(file, str) else type(file).__name__
                 found.update(digest.encode())
         return found.hexdigest()
 
-    def kept(self, part: InputPart) -> Any:
+    def kept_columns(self, part: InputPart) -> Any:
         kept, self._rows = self._read(part).kept, None
         return kept
 
-    def failed(self, part: InputPart, item: int, problem: str) -> list[dict[str, Any]]:
+    def error_rows(self, part: InputPart, item: int, problem: str) -> list[dict[str, Any]]:
         place = f"{part.name(item)}: "  # an image's own error begins with its path, too
         return [{"error": place + problem.removeprefix(place)}]
 
     def compute(self, part: InputPart, items: Sequence[int]) -> list[dict[str, Any]]:
         problems = self._read(part).problems
-        found = {i: self.failed(part, i, problems[i])[0] for i in items if i in problems}
+        found = {i: self.error_rows(part, i, problems[i])[0] for i in items if i in problems}
         good = [i for i in items if i not in problems]
         step = FILES_AT_ONCE if self.media else max(1, len(good))
         for at in range(0, len(good), step):
@@ -94,7 +94,7 @@ class MapJob:
             try:
                 inputs[i] = self._input(rows[i], part)
             except ZooError as e:
-                found[i] = self.failed(part, i, str(e))[0]
+                found[i] = self.error_rows(part, i, str(e))[0]
         if not inputs:
             return found
         lists = {name: [one[name] for one in inputs.values()] for name in self.arguments}
@@ -110,7 +110,7 @@ class MapJob:
             results, errors = [None], {0: e}
         for k, i in enumerate(inputs):
             if k in errors:
-                found[i] = self.failed(part, i, self._problem(errors[k]))[0]
+                found[i] = self.error_rows(part, i, self._problem(errors[k]))[0]
             else:
                 found[i] = task.results.row(results[k], self.options.get("top_k") is not None)
         return found
@@ -136,7 +136,7 @@ class MapJob:
             if isinstance(file, ZooError):
                 raise file
             (name,) = self.arguments
-            return {name: read(file, LARGEST[self.media]) if isinstance(file, str) and is_uri(file) else file}
+            return {name: read(file, MAX_FILE_BYTES[self.media]) if isinstance(file, str) and is_uri(file) else file}
         for column in self.arguments.values():
             if column not in row:
                 raise InputError(f"no column {column!r}, only {', '.join(map(repr, row)) or 'none'}")

@@ -24,9 +24,9 @@ class _Actor:
         self._process = Process(do, threads)
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[bytes]]:
-        return {"done": [pickle.dumps(self._done(pickle.loads(item))) for item in batch["item"]]}
+        return {"done": [pickle.dumps(self._compute(pickle.loads(item))) for item in batch["item"]]}
 
-    def _done(self, item: Any) -> Any:
+    def _compute(self, item: Any) -> Any:
         """The result, or a ZooError: Ray would wrap it if it were raised."""
         try:
             return self._process.submit(item).result()

@@ -26,13 +26,13 @@ from ...errors import InputError, NotFoundError, UnsupportedError, ZooError, nea
 from ...files.atomic_write import one_writer
 from ...files.utf8 import to_utf8, without_surrogates
 from .files import filesystem, is_uri, join, list_files, open_file, remove_files, remove_if_empty, scheme_of, writing
-from .formulas import harmless
-from .results import arrow_type, plain
+from .formulas import escape_formulas
+from .results import arrow_type, to_plain
 
 FORMATS = ("parquet", "jsonl", "csv")
 RETRY = "retry"  # in place of MADE_OF: the part is to be computed again
-_PART = re.compile(rf"part-(\d{{5,}})-([0-9a-f]{{32}}|{RETRY})-([0-9a-f]{{32}})-(\d+)-(\d+)\.(\w+)")
-_REST = re.compile(r"part-\d{5,}-\w+-\d+\.(\w+)|\.part-.*\.part")  # of zoo before records, and of a kill
+_PART_NAME = re.compile(rf"part-(\d{{5,}})-([0-9a-f]{{32}}|{RETRY})-([0-9a-f]{{32}})-(\d+)-(\d+)\.(\w+)")
+_REST_NAME = re.compile(r"part-\d{5,}-\w+-\d+\.(\w+)|\.part-.*\.part")  # older zoo's, and what a kill left
 
 
 class PartFile(NamedTuple):
@@ -49,10 +49,10 @@ class JobOutput:
     """The file or folder that a job writes, and the columns of its rows.  Picklable."""
 
     target: str  # the file or folder that the user named
-    folder: str  # of the parts
+    folder: str  # the folder of the parts
     format: str
     one_file: bool
-    columns: Mapping[str, Any] = field(default_factory=dict)  # of results, with the types of `results`
+    columns: Mapping[str, Any] = field(default_factory=dict)  # the results' columns, with the types of `results`
     kept: tuple[str, ...] = ()  # columns of the input that are written too, before these
     schema: Any = None  # pyarrow's, of the kept columns
     raw: bool = False  # texts of CSV as they are, formulas too
@@ -62,7 +62,7 @@ class JobOutput:
         return repr((self.format, dict(self.columns), self.kept, str(self.schema), self.raw))
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def lock_output(self) -> Iterator[None]:
         """A context in which no other job writes the same output; for files of this machine only.  ZooError."""
         if scheme_of(self.target) != "file":
             yield
@@ -78,9 +78,9 @@ class JobOutput:
                     left.unlink(missing_ok=True)
             yield
 
-    def found(self) -> list[PartFile]:
+    def part_files(self) -> list[PartFile]:
         """The parts in this format that are there."""
-        matches = [match for name in list_files(self.folder) if (match := _PART.fullmatch(name))]
+        matches = [match for name in list_files(self.folder) if (match := _PART_NAME.fullmatch(name))]
         return [PartFile(m[0], int(m[1]), m[2], m[3], int(m[4]), int(m[5])) for m in matches if m[6] == self.format]
 
     def write(self, number: int, made_of: str, kept: Any, rows: Sequence[Mapping[str, Any]]) -> PartFile:
@@ -112,15 +112,15 @@ class JobOutput:
     def finish(self, parts: Sequence[PartFile]) -> None:
         """Remove parts of other jobs; then, for one file, make it of these parts in this order, and remove them."""
         names = {part.name for part in parts}
-        others = {part.name for part in self.found()} - names
-        rest = ((name, _REST.fullmatch(name)) for name in list_files(self.folder))
+        others = {part.name for part in self.part_files()} - names
+        rest = ((name, _REST_NAME.fullmatch(name)) for name in list_files(self.folder))
         others |= {name for name, match in rest if match is not None and match[1] in (None, self.format)}
         remove_files(self.folder, sorted(others))
         if gone := sorted(names - set(list_files(self.folder))):
             raise ZooError(f"{join(self.folder, gone[0])} was removed while the job ran: resume it with --resume")
         if self.one_file:
             with writing(self.target) as file:
-                contents = map(self._checked, parts)
+                contents = map(self._read_checked, parts)
                 self._merge_parquet(contents, file) if self.format == "parquet" else self._merge_texts(contents, file)
             remove_files(self.folder, sorted(names))
             remove_if_empty(self.folder)
@@ -129,7 +129,7 @@ class JobOutput:
         with open_file(join(self.folder, part.name)) as file:
             return file.read()
 
-    def _checked(self, part: PartFile) -> bytes:
+    def _read_checked(self, part: PartFile) -> bytes:
         data = self._read(part)
         if _sha256(data) != part.sha256:
             raise ZooError(f"{join(self.folder, part.name)} has changed since it was written: use --resume")
@@ -189,11 +189,11 @@ class JobOutput:
 
     def _cell(self, value: Any) -> str:
         """A text for CSV; lists and dictionaries as JSON."""
-        value = plain(value)
+        value = to_plain(value)
         if value is None:
             return ""
         text = _json(value) if isinstance(value, list | dict) else str(value)
-        return text if self.raw or isinstance(value, int | float) else harmless(text)
+        return text if self.raw or isinstance(value, int | float) else escape_formulas(text)
 
 
 def output_of(target: str, format: str | None) -> JobOutput:
@@ -220,7 +220,7 @@ def _sha256(data: bytes) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(plain(value), ensure_ascii=False, default=str)
+    return json.dumps(to_plain(value), ensure_ascii=False, default=str)
 
 
 def _is_finite(value: Any) -> bool:

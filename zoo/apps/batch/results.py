@@ -18,17 +18,17 @@ def columns_of(results: ResultFormat, options: Mapping[str, Any]) -> dict[str, A
     return {**results.columns, **more, **ERROR}
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """The value as lists, dictionaries, texts and numbers, which JSON has."""
     if isinstance(value, np.ndarray):
         # Through text: a float32 needs 9 digits, and would get the 17 of its float64.
-        return [plain(v) for v in value] if value.ndim > 1 else [float(str(v)) for v in value]
+        return [to_plain(v) for v in value] if value.ndim > 1 else [float(str(v)) for v in value]
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
+        return {k: to_plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
+        return [to_plain(v) for v in value]
     return value
 
 

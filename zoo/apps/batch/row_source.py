@@ -13,11 +13,11 @@ from ...errors import InputError
 class InputPart(NamedTuple):
     """A range of a file's rows, or some images; it is computed, written and resumed as a whole."""
 
-    number: int  # from 0, over all files
+    number: int  # counted from 0, over all files
     path: str  # "" for images and sounds
     first: int  # the number of the first row in the file, from 0
     rows: int
-    start: int = 0  # of text files bytes; of Parquet rows of the group
+    start: int = 0  # the first byte of a text file's, the first row of a Parquet group's
     stop: int = 0
     group: int = 0
     files: tuple[str, ...] = ()  # the images or sounds
@@ -43,7 +43,7 @@ class RowSource:
     columns: tuple[str, ...] = ()  # in the order of the first file
     kept: tuple[str, ...] = ()  # the columns to write again
     fields: dict[str, Any] = field(default_factory=dict)  # pyarrow's, by column, where they are not texts; or an error
-    problem: str = ""  # of the first row that cannot be read, if that is known beforehand
+    problem: str = ""  # the first row that cannot be read, if that is known beforehand
 
     def parts(self, paths: Sequence[str], rows: int, typed: bool) -> Iterator[InputPart]:
         """Parts of at most `rows` rows.  Sets `columns`, and `fields` if `typed`."""
@@ -70,7 +70,7 @@ class RowSource:
             other = ", ".join(sorted(set(names) ^ set(self.columns)))
             raise InputError(f"{path} has other columns than the files before it: {other}")
 
-    def _only_kept(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _keep_columns(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         return [{name: row.get(name) for name in self.kept} for row in rows]
 
 

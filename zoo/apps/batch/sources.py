@@ -41,7 +41,7 @@ class FileSource(RowSource):
 
     def read(self, part: InputPart) -> PartRows:
         rows = [{self.column: path} for path in part.files]
-        return PartRows(self._only_kept(rows), rows, {}, digest(repr(rows).encode()))
+        return PartRows(self._keep_columns(rows), rows, {}, digest(repr(rows).encode()))
 
 
 class ImageSource(FileSource):
@@ -71,7 +71,7 @@ class TextSource(RowSource):
             rows.append(row)
         if len(rows) != part.rows:
             raise InputError(f"{part.path} has changed: {len(rows)} rows where there were {part.rows}")
-        return PartRows(self._only_kept(rows), rows, problems, digest(repr((rows, problems)).encode()))
+        return PartRows(self._keep_columns(rows), rows, problems, digest(repr((rows, problems)).encode()))
 
 
 @dataclass

@@ -20,7 +20,7 @@ def csv_rows(file: IO[bytes], path: str) -> Iterator[tuple[list[str], str | None
     csv.field_size_limit(MAX_FIELD)
     end, problem = 0, None
 
-    def decoded() -> Iterator[str]:
+    def decode() -> Iterator[str]:
         nonlocal end, problem
         for line in _lines(file, path):
             end += len(line)
@@ -30,7 +30,7 @@ def csv_rows(file: IO[bytes], path: str) -> Iterator[tuple[list[str], str | None
                 problem = _not_utf8(e)
                 yield line.decode(errors="replace")
 
-    reader = csv.reader(decoded(), strict=True)
+    reader = csv.reader(decode(), strict=True)
     while True:
         problem = None
         try:

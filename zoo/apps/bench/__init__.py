@@ -19,12 +19,12 @@ from ...tasks import find_task
 ZOO = {"zoo": "cpu", "zoo-onnx": "onnx", "zoo-torch": "torch:cpu"}  # contender -> its device
 PEERS = ("sentence-transformers", "transformers", "llama-cpp")
 # Tasks whose inputs can be made up.
-MEASURED = [
+MEASURED_TASKS = [
     kind
     for kind in TASKS
     if kind.heads and kind.reads in ("text", "image") and len(kind.arguments) == 1 and kind.model != "EncoderDecoder"
 ]
-PATIENCE = 600.0  # seconds a contender may take beside its rounds
+TIMEOUT = 600.0  # seconds a contender may take beside its rounds
 
 
 def bench(
@@ -50,8 +50,8 @@ def bench(
     """
     found = find_task(name, task, Options(), **options)
     kind = found.kind
-    if kind not in MEASURED:
-        known = ", ".join(one.name for one in MEASURED if one.reads == kind.reads)
+    if kind not in MEASURED_TASKS:
+        known = ", ".join(one.name for one in MEASURED_TASKS if one.reads == kind.reads)
         raise UnsupportedError(f"zoo bench measures {known}, and the task is {kind.name}")
     is_gguf = found.checkpoint.opened is not None
     modules = bool(found.checkpoint.modules)
@@ -95,10 +95,10 @@ def _run(job: dict[str, Any]) -> dict[str, Any]:
             capture_output=True,
             encoding="utf-8",
             errors="replace",
-            timeout=PATIENCE + job["seconds"],
+            timeout=TIMEOUT + job["seconds"],
         )
     except subprocess.TimeoutExpired:
-        return {"error": f"took more than {PATIENCE:.0f} s"}
+        return {"error": f"took more than {TIMEOUT:.0f} s"}
     try:
         return json.loads(done.stdout.strip().splitlines()[-1])
     except (IndexError, ValueError):

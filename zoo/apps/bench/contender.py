@@ -15,7 +15,7 @@ WORDS = ("a", "river", "runs", "past", "the", "old", "town", "where", "people", 
 LENGTHS = (4, 60)  # words of a text
 PICTURE = (480, 640, 3)
 ROUNDS = 3  # at least
-BATCH = 32  # of the other libraries: their usual one
+BATCH = 32  # the other libraries' usual batch
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def inputs(job: dict[str, Any]) -> list[Any]:
 Call = Callable[[list[Any]], int]  # runs the inputs -> the number of texts, pictures or tokens
 
 
-def _both(call: Call) -> tuple[Call, Call]:
+def _as_pair(call: Call) -> tuple[Call, Call]:
     """The same for a round and for the first answer."""
     return call, call
 
@@ -86,8 +86,8 @@ def _zoo(job: dict[str, Any]) -> tuple[Call, Call]:
         return lambda texts: tokens(texts, job["count"]), lambda texts: tokens(texts, 1)
     if job["task"] == "fill-mask":
         mask = task.tokenizer.mask_token
-        return _both(lambda texts: len(task([f"{text} {mask}" for text in texts])))
-    return _both(lambda items: len(task(items)))
+        return _as_pair(lambda texts: len(task([f"{text} {mask}" for text in texts])))
+    return _as_pair(lambda items: len(task(items)))
 
 
 def _sentences(job: dict[str, Any]) -> tuple[Call, Call]:
@@ -95,7 +95,7 @@ def _sentences(job: dict[str, Any]) -> tuple[Call, Call]:
 
     _torch(job)
     model = SentenceTransformer(job["path"], device="cpu")
-    return _both(lambda texts: len(model.encode(texts, batch_size=BATCH)))
+    return _as_pair(lambda texts: len(model.encode(texts, batch_size=BATCH)))
 
 
 def _transformers(job: dict[str, Any]) -> tuple[Call, Call]:
@@ -128,8 +128,8 @@ def _transformers(job: dict[str, Any]) -> tuple[Call, Call]:
     pipe: Any = transformers.pipeline(job["pipeline"], model=job["path"], device="cpu", batch_size=BATCH)
     if job["task"] == "fill-mask":
         mask = pipe.tokenizer.mask_token
-        return _both(lambda texts: len(pipe([f"{text} {mask}" for text in texts])))
-    return _both(lambda items: len(pipe(items)))
+        return _as_pair(lambda texts: len(pipe([f"{text} {mask}" for text in texts])))
+    return _as_pair(lambda items: len(pipe(items)))
 
 
 def _llama_cpp(job: dict[str, Any]) -> tuple[Call, Call]:

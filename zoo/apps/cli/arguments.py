@@ -12,7 +12,7 @@ from .call_options import add_options, task_argument
 from .parser import Parser
 
 Add = Callable[..., Any]  # a parser's add_argument
-QUANTISED = "quantise the matrices while they are loaded: less memory, faster generation"
+WEIGHTS_HELP = "quantise the matrices while they are loaded: less memory, faster generation"
 
 
 def parser_of(command: str) -> argparse.ArgumentParser:
@@ -53,7 +53,7 @@ def _port(text: str) -> int:
 _count.__name__ = _not_negative.__name__ = _port.__name__ = "whole number"  # argparse's word in its error messages
 
 
-def _named(add: Add) -> None:
+def _add_name(add: Add) -> None:
     add("name", metavar="NAME", help="a name on the hub, 'org/name', or a folder")
 
 
@@ -74,7 +74,7 @@ def _as_json(add: Add) -> None:
     add("--json", action="store_true", help="write JSON, even to a terminal")
 
 
-def _locked(add: Add) -> None:
+def _add_lock(add: Add) -> None:
     add("--lock", metavar="FILE", help="load exactly the files of this lock file (see zoo lock)")
 
 
@@ -85,10 +85,10 @@ def _on(add: Add) -> None:
     add("--device", help=device)
 
 
-def _placed(add: Add) -> None:
+def _add_device(add: Add) -> None:
     _on(add)
     add("--dtype", help="float32 or float64; on torch also float16 and bfloat16")
-    add("--weights", choices=("int8", "int4"), help=QUANTISED)
+    add("--weights", choices=("int8", "int4"), help=WEIGHTS_HELP)
     no_graphs = "on a GPU launch kernels one by one, not as CUDA graphs"
     add("--no-graphs", dest="graphs", action="store_const", const=False, help=no_graphs)
 
@@ -150,7 +150,7 @@ def _info(add: Add) -> None:
 
 def _bench(add: Add) -> None:
     task_argument(add, help="the task to measure, if not the checkpoint's own: ")
-    add("--weights", choices=("int8", "int4"), help=QUANTISED)
+    add("--weights", choices=("int8", "int4"), help=WEIGHTS_HELP)
     all_of = "zoo, zoo-onnx, zoo-torch, sentence-transformers, transformers, llama-cpp (all that run it)"
     add("--against", metavar="LIST", help=f"contenders, of {all_of}")
     add("--seconds", type=float, default=5, metavar="F", help="for the rounds of each contender (5)")
@@ -284,20 +284,20 @@ def _map(add: Add) -> None:
 
 
 ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
-    "run": (_named, _hub, _as_json, _locked, _placed, _threads, _run),
-    "embed": (_named, _hub, _locked, _placed, _threads, _embed),
-    "chat": (_named, _hub, _locked, _placed, _threads, _chat),
-    "info": (_named, _hub, _as_json, _locked, _info),
+    "run": (_add_name, _hub, _as_json, _add_lock, _add_device, _threads, _run),
+    "embed": (_add_name, _hub, _add_lock, _add_device, _threads, _embed),
+    "chat": (_add_name, _hub, _add_lock, _add_device, _threads, _chat),
+    "info": (_add_name, _hub, _as_json, _add_lock, _info),
     "families": (_as_json,),
     "doctor": (_as_json,),
-    "bench": (_named, _hub, _as_json, _on, _threads, _bench),
+    "bench": (_add_name, _hub, _as_json, _on, _threads, _bench),
     "lock": (_hub, _as_json, _lock),
-    "export": (_named, _hub, _as_json, _locked, _export),
-    "table": (_finding, _locked, _threads, _on, _offline, _as_json, _table),
+    "export": (_add_name, _hub, _as_json, _add_lock, _export),
+    "table": (_finding, _add_lock, _threads, _on, _offline, _as_json, _table),
     "grits": (_as_json, _grits),
-    "finetune": (_hub, _locked, _finetune),
+    "finetune": (_hub, _add_lock, _finetune),
     "example": (_example,),
-    "demo": (_finding, _locked, _threads, _on, _offline, _demo),
-    "serve": (_hub, _locked, _placed, _threads, _finding, _serve),
-    "map": (_named, _hub, _locked, _placed, _threads, _map),
+    "demo": (_finding, _add_lock, _threads, _on, _offline, _demo),
+    "serve": (_hub, _add_lock, _add_device, _threads, _finding, _serve),
+    "map": (_add_name, _hub, _add_lock, _add_device, _threads, _map),
 }

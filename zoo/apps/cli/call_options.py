@@ -32,7 +32,7 @@ def flag_of(option: CallOption) -> str:
 def add_options(add: Callable[..., Any], tasks: Sequence[TaskKind], columns: bool = False) -> None:
     """Add the options of tasks to a parser.  columns: those with a value for each input name a column."""
     for option, names in options_of(tasks).items():
-        of = "" if len(names) == len({task.name for task in tasks}) else f"for {_some(names)}: "
+        of = "" if len(names) == len({task.name for task in tasks}) else f"for {_first_names(names)}: "
         given: dict[str, Any] = {"dest": option.name, "help": f"{of}{option.help}"}
         if option.each and columns:
             given |= {"metavar": "COLUMN", "help": f"{of}the column of {option.name}"}
@@ -46,7 +46,7 @@ def add_options(add: Callable[..., Any], tasks: Sequence[TaskKind], columns: boo
         add(flag_of(option), **given)
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and others"
 
 
@@ -81,7 +81,7 @@ def task_argument(add: Callable[..., Any], tasks: Sequence[TaskKind] = TASKS, he
     """Add --task, which takes the names of transformers' pipelines, too."""
     names = list(dict.fromkeys(task.name for task in tasks))
 
-    def known(text: str) -> str:
+    def parse(text: str) -> str:
         try:
             found = find_tasks(text)
         except ZooError as e:
@@ -90,4 +90,4 @@ def task_argument(add: Callable[..., Any], tasks: Sequence[TaskKind] = TASKS, he
             raise argparse.ArgumentTypeError(f"invalid choice: {text!r}, expected one of {', '.join(names)}")
         return text
 
-    add("--task", type=known, metavar="TASK", help=f"{help}{', '.join(names)}")
+    add("--task", type=parse, metavar="TASK", help=f"{help}{', '.join(names)}")

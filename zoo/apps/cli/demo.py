@@ -19,7 +19,7 @@ def demo(args: argparse.Namespace) -> None:
     check_finding(args)
     unblock_stderr()
     loading = {"device": fastest(args), "local_files_only": args.local_files_only, "lock": args.lock}
-    models = Models(extractor_config(args, **loading), dict(map(_named, args.model)), **loading)
+    models = Models(extractor_config(args, **loading), dict(map(_parse_model, args.model)), **loading)
     serve(models, args.host, args.port, _say_where)
 
 
@@ -27,7 +27,7 @@ def _say_where(address: str, server: Any) -> None:
     print(f"zoo: {address} (Ctrl-C ends)", file=sys.stderr)
 
 
-def _named(text: str) -> tuple[str, str]:
+def _parse_model(text: str) -> tuple[str, str]:
     tab, equals, name = text.partition("=")
     if not (equals and name) or tab not in TABS:
         raise UsageError(f"--model {text}: expected TAB=NAME, with one of {', '.join(TABS)}")

@@ -21,7 +21,7 @@ from ...optional import pip_install
 from ...weights.memory import machine_memory, size_text
 from .terminal import Terminal, json_text, terminal_of
 
-NEEDED = ("numpy", "safetensors", "tokenizers", "huggingface_hub", "filelock", "pillow")
+NEEDED_PACKAGES = ("numpy", "safetensors", "tokenizers", "huggingface_hub", "filelock", "pillow")
 # Extra -> its packages, and what they are for (pyproject.toml has the versions; tests compare the two).
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "fast": (("onnx", "onnxruntime"), "the fastest engine on a CPU, device='auto' and 'onnx'; export"),
@@ -78,7 +78,7 @@ def describe() -> dict[str, Any]:
         "processor": _processor(),
         "memory": machine_memory(),
         "engine": _engine(),
-        "packages": {name: _version(name) for name in NEEDED},
+        "packages": {name: _version(name) for name in NEEDED_PACKAGES},
         "extras": {extra: {name: _version(name) for name in names} for extra, (names, _) in EXTRAS.items()},
         "caches": {"checkpoints": _folder(Path(constants.HF_HUB_CACHE)), **_graphs()},
         "settings": {
@@ -186,10 +186,14 @@ def _show(terminal: Terminal, found: dict[str, Any]) -> None:
     table = [("zoo", ", ".join(f"{name} {version}" for name, version in found["packages"].items()))]
     for extra, versions in found["extras"].items():
         there = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
-        missing = [name for name, version in versions.items() if not version and (name, sys.platform) not in _ELSEWHERE]
+        missing = [
+            name
+            for name, version in versions.items()
+            if not version and (name, sys.platform) not in _UNAVAILABLE_PACKAGES
+        ]
         lacks = f"{EXTRAS[extra][1]}: without {', '.join(missing)}: {pip_install(extra)}" if missing else ""
         table.append((extra, lacks or f"{there} ({EXTRAS[extra][1]})"))
     terminal.fields(table)
 
 
-_ELSEWHERE = {("triton", "win32"), ("triton", "darwin")}  # packages that these systems do not have
+_UNAVAILABLE_PACKAGES = {("triton", "win32"), ("triton", "darwin")}  # packages that these systems do not have

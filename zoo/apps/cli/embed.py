@@ -47,7 +47,7 @@ def embed(args: argparse.Namespace) -> None:
             tempfile.TemporaryFile(dir=path.parent) as raw,
             tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent) as texts,
         ):
-            count, size = _spool(vectors(task, _kept(items, texts), args), raw)
+            count, size = _spool(vectors(task, _tee(items, texts), args), raw)
             if count == 0:
                 raise InputError("no INPUT: there is nothing to embed")
             x = np.memmap(raw, np.float32, "r", shape=(count, size))
@@ -76,7 +76,7 @@ def _images(task: Any, paths: Iterator[str], args: argparse.Namespace) -> Iterat
         yield from truncated(found, args.truncate_dim, bool(args.normalize))
 
 
-def _kept(items: Any, file: IO[str]) -> Iterator[str]:
+def _tee(items: Any, file: IO[str]) -> Iterator[str]:
     """The inputs, each written to a line of a file as it passes."""
     for item in items:
         file.write(json.dumps(item) + "\n")

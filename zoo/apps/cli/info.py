@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ...checkpoint.files import Checkpoint
     from ...task_kinds import TaskKind
 
-USUAL = 4096  # tokens in the cache by default, if the checkpoint takes as many
-SHOWN = 4  # names in a terminal; JSON has all
+DEFAULT_TOKENS = 4096  # tokens in the cache by default, if the checkpoint takes as many
+SHOWN_NAMES = 4  # names in a terminal; JSON has all
 TEXT_SIZES = {
     "num_hidden_layers": "layers",
     "hidden_size": "hidden",
@@ -99,7 +99,7 @@ def describe(
         **{field: getattr(part, field) for part in parts for field in sizes if hasattr(part, field)},
         "labels": list(config.id2label.values()) if kind and kind.labelled else None,
         **({"processor": _processor(checkpoint)} if images else {"tokenizer": _tokenizer(checkpoint)}),
-        "stored": _stored(tensors),
+        "stored": _count_types(tensors),
         "memory": _memory(config, tensors, batch, length, tp),
         **read,
         "files": {file: (checkpoint.folder / file).stat().st_size for file in checkpoint.files},
@@ -166,7 +166,7 @@ def _processor(checkpoint: Checkpoint) -> dict[str, Any]:
     return {"kind": f"{processor.family}ImageProcessor", "size": processor.size, "crop": processor.crop}
 
 
-def _stored(tensors: Sequence[TensorHeader]) -> dict[str, dict[str, int]]:
+def _count_types(tensors: Sequence[TensorHeader]) -> dict[str, dict[str, int]]:
     """Element type -> the number of tensors, of elements and of bytes in the files."""
     out: dict[str, dict[str, int]] = {}
     for tensor in tensors:
@@ -205,7 +205,7 @@ def _memory(
     if config.architectures:  # without weights: what is asked for needs only the config
         model = object.__new__(model_class(config))
         model.config = config
-    tokens = min(most, USUAL) if length is None else length
+    tokens = min(most, DEFAULT_TOKENS) if length is None else length
     # What `checks` of tracemalloc find on NumPy, where attention and feed-forward layers are computed in parts.
     extra = 4 * width * tokens * (3 * batch + 4)
     if getattr(model, "is_causal", False):
@@ -238,17 +238,17 @@ def _show(terminal: Terminal, found: Mapping[str, Any]) -> None:
         ("folder", found["folder"]),
     ]
     if found["labels"] is not None:
-        rows.insert(4, ("labels", _some(found["labels"])))
+        rows.insert(4, ("labels", _first_names(found["labels"])))
     if found["revision"]:
         rows.insert(1, ("commit", found["revision"]))
     if "fingerprint" in found:
         rows.insert(1, ("fingerprint", found["fingerprint"]))
     for kind in ("renamed", "tied"):
         if kind in found:
-            rows.append((kind, _some([f"{a} = {b}" for a, b in found[kind].items()])))
+            rows.append((kind, _first_names([f"{a} = {b}" for a, b in found[kind].items()])))
     for kind in ("ignored", "unused"):
         if kind in found:
-            rows.append((kind, _some(found[kind])))
+            rows.append((kind, _first_names(found[kind])))
     terminal.fields(rows)
     _show_memory(terminal, found["memory"])
     terminal.title("files")
@@ -286,8 +286,8 @@ def _image_text(processor: Mapping[str, Any]) -> str:
     return f"{processor['kind']}, {resized}" + (f", cropped to {crop[0]} x {crop[1]}" if crop else "")
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     if not names:
         return "none"
-    more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return (f"{len(names)}: " if more else "") + ", ".join(names[:SHOWN]) + more
+    more = f", and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return (f"{len(names)}: " if more else "") + ", ".join(names[:SHOWN_NAMES]) + more

@@ -28,11 +28,11 @@ class Parser(argparse.ArgumentParser):
 def _one_of(choices: Iterable[str]) -> Callable[[str], str]:
     known = list(choices)
 
-    def chosen(text: str) -> str:
+    def choose(text: str) -> str:
         if text not in known:
             raise argparse.ArgumentTypeError(
                 f"invalid choice: {text!r}, expected one of {', '.join(known)}{nearest(text, known)}"
             )
         return text
 
-    return chosen
+    return choose

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
                 if kind.streams and not as_json:
                     write(task, lines, given_options(args, kind))
                     continue
-                results, error = _settled(task, lines, args)
+                results, error = _results_and_errors(task, lines, args)
             except ZooError as e:
                 raise type(e)(f"{place}: {e}") from None
             if error is not None:
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
     elif kind.streams and not as_json:
         write(task, args.inputs, given_options(args, kind))
     else:
-        results, error = _settled(task, args.inputs, args)
+        results, error = _results_and_errors(task, args.inputs, args)
         if as_json:
             shown = _with_errors(task, results, error)
             terminal.line(json_text(shown[0] if len(shown) == 1 else shown))
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
             raise error
 
 
-def _settled(task: Any, inputs: list[str], args: argparse.Namespace) -> tuple[list[Any], BatchError | None]:
+def _results_and_errors(task: Any, inputs: list[str], args: argparse.Namespace) -> tuple[list[Any], BatchError | None]:
     """The results, and the errors of inputs without a result."""
     try:
         return _call(task, inputs, args), None
@@ -160,17 +160,17 @@ def stdin_blocks() -> Iterator[tuple[int, list[str]]]:
         ended, end, begun = block.rpartition(b"\n")
         if end:
             lines = (rest + ended).split(b"\n")
-            yield number, [_decoded(bytes(line), number + i) for i, line in enumerate(lines)]
+            yield number, [_decode(bytes(line), number + i) for i, line in enumerate(lines)]
             number += len(lines)
             rest = bytearray()
         rest += begun
         if len(rest) > MAX_LINE:
             raise InputError(f"stdin, line {number} has more than {MAX_LINE} bytes, expected a text on each line")
     if rest:
-        yield number, [_decoded(bytes(rest), number)]
+        yield number, [_decode(bytes(rest), number)]
 
 
-def _decoded(line: bytes, number: int) -> str:
+def _decode(line: bytes, number: int) -> str:
     try:
         return line.removesuffix(b"\r").decode()
     except UnicodeDecodeError as e:

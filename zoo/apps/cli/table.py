@@ -38,7 +38,7 @@ from .parser import UsageError
 from .table_options import check_options, extractor_config, output_formats, output_suffix
 from .terminal import Terminal, clean, clip
 
-WIDEST = 40  # characters of a cell on a terminal
+MAX_CELL_WIDTH = 40  # characters of a cell on a terminal
 
 
 def table(args: argparse.Namespace) -> None:
@@ -106,9 +106,9 @@ def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequenc
         _show([one.flat() for one in found] if args.flat else found, args)
     else:
         for output in _output(args, config, inputs):
-            output.add(result if output.by_page else next(_processed([result], args)))
+            output.add(result if output.by_page else next(_process([result], args)))
             written += output.close()
-    _say_written(written)
+    _say_paths(written)
     if doubtful := sum(bool(one.all_doubts) for one in found):
         _say(_tables(len(found), doubtful))
 
@@ -145,7 +145,7 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
                         output.add(result)
                 yield result
 
-        for result in _processed(by_page(), args):
+        for result in _process(by_page(), args):
             tally.tables += len(result.tables)
             tally.doubtful += sum(bool(one.all_doubts) for one in result.tables)
             if args.output is None and args.review is None:
@@ -160,12 +160,12 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
         raise _no_table(inputs[0].path, args)
     if args.output is None and args.review is None:
         _show(tables, args)
-    _say_written([path for output in outputs for path in output.close()])
+    _say_paths([path for output in outputs for path in output.close()])
     if tally.without_text and args.output is not None and output_suffix(args.output) != ".json":
         print(f"zoo: warning: no text in the tables of {list_names(tally.without_text)}", file=sys.stderr)
     tally.report([error for one in outputs if isinstance(one, FolderWriter) for error in one.failed])
     if not tally.tables and tally.pages:
-        raise _no_table(_counted(tally.pages, "page"), args)
+        raise _no_table(_count_of(tally.pages, "page"), args)
 
 
 @dataclass
@@ -196,8 +196,8 @@ class _Tally:
         """Print the counts and the errors.  unwritten: errors of files.  ZooError: there are errors."""
         if self.pages > 1 or self.failed or unwritten:
             counts = (
-                _counted(self.pages, "page"),
-                _counted(self.documents, "document"),
+                _count_of(self.pages, "page"),
+                _count_of(self.documents, "document"),
                 _tables(self.tables, self.doubtful),
             )
             _say("{} of {}, {}".format(*counts))
@@ -225,7 +225,7 @@ def _pages(worker: Worker, inputs: Sequence[InputFile], selection: str | None, t
             yield from pages
 
 
-def _processed(results: Iterable[PageTables], args: argparse.Namespace) -> Iterator[PageTables]:
+def _process(results: Iterable[PageTables], args: argparse.Namespace) -> Iterator[PageTables]:
     """Join and flatten the tables if --join and --flat ask for it."""
     for result in join_pages(results, _say) if args.join else results:
         yield replace(result, tables=tuple(one.flat() for one in result.tables)) if args.flat else result
@@ -243,7 +243,7 @@ def _results(
     done = {} if lines is None else lines.done
     drawn: deque[PageJob] = deque()  # in order, until they are yielded
 
-    def known() -> Iterator[PageTables]:
+    def next_results() -> Iterator[PageTables]:
         while drawn and (result := done.get((drawn[0].document, drawn[0].number))) is not None:
             path = drawn.popleft().path  # the same content may have another name now
             yield replace(result, source=path, tables=tuple(replace(table, source=path) for table in result.tables))
@@ -255,10 +255,10 @@ def _results(
                 yield page
 
     for result in extract_pages(new(), worker, jobs):
-        yield from known()
+        yield from next_results()
         drawn.popleft()
         yield result
-    yield from known()
+    yield from next_results()
 
 
 def _output(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> list[Any]:
@@ -298,14 +298,14 @@ def _no_table(name: str, args: argparse.Namespace) -> ZooError:
 
 
 def _tables(count: int, doubtful: int) -> str:
-    return _counted(count, "table") + (f", {doubtful} doubtful" if doubtful else "")
+    return _count_of(count, "table") + (f", {doubtful} doubtful" if doubtful else "")
 
 
-def _counted(count: int, what: str) -> str:
+def _count_of(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def _say_written(paths: Sequence[Path]) -> None:
+def _say_paths(paths: Sequence[Path]) -> None:
     if paths:
         print("zoo: wrote", list_names(list(map(str, paths))), file=sys.stderr)
 
@@ -333,4 +333,4 @@ def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
         if not any(cell.text for cell in one.cells):
             terminal.line("  no text")
         else:
-            terminal.table([[clip(clean(text), WIDEST) for text in row] for row in one.rows(repeat=False)])
+            terminal.table([[clip(clean(text), MAX_CELL_WIDTH) for text in row] for row in one.rows(repeat=False)])

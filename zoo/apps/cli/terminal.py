@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ...errors import ZooError
 from ...files.utf8 import ERRORS
-from ..batch.results import plain
+from ..batch.results import to_plain
 
 if TYPE_CHECKING:
     from ...tasks.base import Task
@@ -27,7 +27,7 @@ BAR = 20  # characters of a score of 1
 def json_text(value: Any, indent: int | None = None) -> str:
     """A task's results as JSON: arrays as lists, named tuples as objects."""
     try:
-        return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=indent)
+        return json.dumps(to_plain(value), ensure_ascii=False, allow_nan=False, indent=indent)
     except ValueError:
         raise ZooError("the result has numbers that are not finite (inf or nan), which JSON cannot represent") from None
 

@@ -31,7 +31,7 @@ SHOWN_PIXELS = 1600  # longer side of a picture on the page
 
 def find_tables(models: Models, path: str | None, pages: str = "", threshold: float = 0.5, whole: bool = False) -> str:
     """The review page (HTML) of the tables of a document's pages.  whole: each page is one table."""
-    path = _given(path, "a PDF or a picture of a page")
+    path = _require_file(path, "a PDF or a picture of a page")
     config, extractor = models.config, models.extractor().replace(threshold=threshold, whole=whole)
     options = {"dpi": config.dpi, "password": config.password, "max_pixels": MAX_PIXELS}
     with (
@@ -56,7 +56,7 @@ def classify(models: Models, path: str | None, text: str = "") -> tuple[np.ndarr
     task, name = models.task("classify"), models.names["classify"]
     if isinstance(task, ImageTask):
         image = _picture(path, f"a picture, since {name} reads pictures")
-        shown, labels = _shown(image), task(image, top_k=5)
+        shown, labels = _thumbnail(image), task(image, top_k=5)
     else:
         shown, labels = None, task(_text(text, f"a text, since {name} reads texts"), top_k=5)
     return shown, dict(zip(unique_names([one.label for one in labels]), [one.score for one in labels], strict=True))
@@ -67,14 +67,14 @@ def segment(models: Models, path: str | None) -> tuple[np.ndarray, list[tuple[Ar
     image = _picture(path)
     found = models.task("segment")(image)
     colours = palette(max((area.id for area in found.labels), default=0) + 1).tolist()
-    return _shown(np.asarray(found.overlay())), [(area, tuple(colours[area.id])) for area in found.labels]
+    return _thumbnail(np.asarray(found.overlay())), [(area, tuple(colours[area.id])) for area in found.labels]
 
 
 def read(models: Models, path: str | None, lines: bool = True) -> tuple[np.ndarray, str, float]:
     """The picture, its text, and the confidence of the text (0 ... 1)."""
     image = _picture(path, "a picture of a line of text, or of several")
     reading = models.task("read")(image, lines=lines)
-    return _shown(image), reading.text, reading.confidence
+    return _thumbnail(image), reading.text, reading.confidence
 
 
 def neighbours(models: Models, text: str, lines: str) -> list[tuple[float, str]]:
@@ -116,7 +116,7 @@ class Talk:
             yield from pieces
 
 
-def _given(path: str | None, what: str) -> str:
+def _require_file(path: str | None, what: str) -> str:
     if not path:
         raise InputError(f"no file: upload {what}")
     return path
@@ -124,7 +124,7 @@ def _given(path: str | None, what: str) -> str:
 
 def _picture(path: str | None, what: str = "a picture") -> np.ndarray:
     """(H, W, 3) uint8, upright."""
-    path = _given(path, what)
+    path = _require_file(path, what)
     with open(path, "rb") as file:
         return np.asarray(open_image(file, max_pixels=MAX_PIXELS, name=os.path.basename(path)))
 
@@ -137,7 +137,7 @@ def _text(text: str, what: str) -> str:
     return text
 
 
-def _shown(image: np.ndarray) -> np.ndarray:
+def _thumbnail(image: np.ndarray) -> np.ndarray:
     from PIL import Image
 
     small = Image.fromarray(image)

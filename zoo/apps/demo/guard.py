@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from ..serve.listening import Bodies, RefusedError, headers_of, is_here, is_own_page, replayed
+from ..serve.listening import Bodies, RefusedError, headers_of, is_here, is_own_page, replay
 
 UPLOAD = "/gradio_api/upload"  # the one path at which files come
 PROXY = "/proxy="  # at which Gradio fetches from other servers, or fails
@@ -50,7 +50,7 @@ class Guard:
         if scope["type"] != "http":  # Gradio has no use for WebSockets
             return await send({"type": "websocket.close", "code": 1008})
 
-        async def guarded(message: Any) -> None:
+        async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
                 more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 message["headers"] = [*message["headers"], *more]
@@ -61,18 +61,20 @@ class Guard:
         cookie = f"zoo-demo-{scope['server'][1]}"
         changes, host = scope["method"] not in ("GET", "HEAD", "OPTIONS"), headers.get("host", "")
         if not is_here(host, self._names):
-            return await _refuse(guarded, 403, f"the host {host!r:.100} is not this machine's name")
+            return await _refuse(send_with_headers, 403, f"the host {host!r:.100} is not this machine's name")
         if changes and "origin" in headers and not is_own_page(headers["origin"], host):
-            return await _refuse(guarded, 403, f"a request of {headers['origin']!r:.100}, and not of this page")
+            return await _refuse(
+                send_with_headers, 403, f"a request of {headers['origin']!r:.100}, and not of this page"
+            )
         if not any(self._is_token(one) for one in (asked, _cookie(headers.get("cookie", ""), cookie))):
-            return await _refuse(guarded, 403, "open the address that `zoo demo` prints, with its token")
+            return await _refuse(send_with_headers, 403, "open the address that `zoo demo` prints, with its token")
         if PROXY in scope["path"]:
-            return await _refuse(guarded, 404, f"{scope['path']!r:.200}: the demo asks no other servers")
+            return await _refuse(send_with_headers, 404, f"{scope['path']!r:.200}: the demo asks no other servers")
         if asked and scope["path"] == "/" and not changes:
             set_cookie = f"{cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax"
             moved = [(b"location", b"/"), (b"set-cookie", set_cookie.encode()), (b"cache-control", b"no-store")]
-            await guarded({"type": "http.response.start", "status": 303, "headers": moved})
-            return await guarded({"type": "http.response.body", "body": b""})
+            await send_with_headers({"type": "http.response.start", "status": 303, "headers": moved})
+            return await send_with_headers({"type": "http.response.body", "body": b""})
         async with AsyncExitStack() as held:
             if changes:
                 is_upload = scope["path"] == UPLOAD
@@ -81,12 +83,12 @@ class Guard:
                         self._bodies.read(receive, MAX_REQUEST + is_upload * MAX_UPLOAD)
                     )
                 except RefusedError as e:
-                    return await _refuse(guarded, e.status, str(e))
+                    return await _refuse(send_with_headers, e.status, str(e))
                 for one in () if is_upload else _paths(body):
                     if not self._is_upload(one):
-                        return await _refuse(guarded, 403, f"{one!r:.200} was not uploaded")
-                receive = replayed(body, receive)
-            await self.app(scope, receive, guarded)
+                        return await _refuse(send_with_headers, 403, f"{one!r:.200} was not uploaded")
+                receive = replay(body, receive)
+            await self.app(scope, receive, send_with_headers)
 
     def _is_token(self, given: str) -> bool:
         return secrets.compare_digest(given.encode("utf-8", "replace"), self.token.encode())

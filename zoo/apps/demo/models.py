@@ -45,12 +45,12 @@ class Models:
         return name
 
     def task(self, tab: str) -> Any:
-        return self._cached(tab, lambda: load_task(self.names[tab], task=TABS[tab][0], **self.options))
+        return self._load_once(tab, lambda: load_task(self.names[tab], task=TABS[tab][0], **self.options))
 
     def extractor(self) -> TableExtractor:
-        return self._cached("tables", self.config.extractor)
+        return self._load_once("tables", self.config.extractor)
 
-    def _cached(self, name: str, load: Callable[[], Any]) -> Any:
+    def _load_once(self, name: str, load: Callable[[], Any]) -> Any:
         with self._lock:
             if name not in self._loaded:
                 self._loaded[name] = load()

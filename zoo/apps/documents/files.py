@@ -32,11 +32,11 @@ class Page:
     """A page of a document."""
 
     source: str  # the document's name
-    number: int  # from 1
-    count: int  # of the document's pages
+    number: int  # counted from 1
+    count: int  # the document's pages
     image: np.ndarray  # (H, W, 3) uint8, upright
-    words: list[Word] | None = None  # of a PDF's text layer, in pixels of the image; None without one (a scan)
-    rules: Rules | None = None  # of a PDF, in pixels of the image
+    words: list[Word] | None = None  # a PDF's text layer, in pixels of the image; None without one (a scan)
+    rules: Rules | None = None  # a PDF's, in pixels of the image
 
     @property
     def name(self) -> str:
@@ -96,8 +96,8 @@ def open_document(
 
     file: a path, the bytes of a file, or an open file.  dpi: resolution at which a PDF is rendered; images keep theirs.
     password: of an encrypted PDF.  max_pixels: larger images are refused; a PDF's page that is larger, or larger than
-    `pdf.DRAWN`, is drawn at a lower resolution, with a warning.  name: used in errors and results, by default the path.
-    InputError: another format, a damaged or encrypted file, no pages.
+    `pdf.MAX_DRAWN_PIXELS`, is drawn at a lower resolution, with a warning.  name: in errors and results, by default the
+    path.  InputError: another format, a damaged or encrypted file, no pages.
     """
     if not (isinstance(dpi, int | float) and MIN_DPI <= dpi <= MAX_DPI):
         raise InputError(f"dpi is {dpi!r}, expected {MIN_DPI} to {MAX_DPI}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import InputError
 from .files import Document
 
-MAX_PAGES = 20  # of a document at once
+MAX_PAGES = 20  # pages of a document at once
 MAX_PIXELS = 40_000_000  # in a picture or page
 
 

@@ -24,9 +24,9 @@ from .rules import Rules, page_rules
 from .text_layer import add_word_doubts
 from .word import Word
 
-DRAWN = 36_000_000  # pixels of a page at most: A0 at 144 dpi, A4 at 600 have fewer, and no model looks at as many
-LEAST_DPI = 30  # of a page that is drawn with fewer than were asked for: PDF's largest, 200 x 200 inches, has them
-MAX_CHARACTERS = 200_000  # of a page: a full page of print has 5,000
+MAX_DRAWN_PIXELS = 36_000_000  # pixels of a page: A0 at 144 dpi and A4 at 600 have fewer, no model looks at as many
+LEAST_DPI = 30  # the resolution of PDF's largest page, 200 x 200 inches, drawn with as many pixels
+MAX_CHARACTERS = 200_000  # characters of a page: a full page of print has 5,000
 MAX_CONTENT = 64 << 20  # bytes of a page's words
 MAX_STOPPED = 3  # pages that take too much, after which the rest of a file is not read
 MAX_UNSEEN = 0.5  # the share of words that are not to be seen, above which a blank image is in doubt, not they
@@ -83,7 +83,7 @@ class PdfFile:
         if self._stopped >= MAX_STOPPED:
             raise InputError(f"{name}: not read, since {self._stopped} other pages of the file were hostile or damaged")
         width, height, scale = self._size(number, name)
-        answer = self._asked(
+        answer = self._ask(
             name,
             *("read", number, width, height, scale, MAX_CHARACTERS),
             most=MAX_CONTENT + width * height * 3,
@@ -124,7 +124,7 @@ class PdfFile:
         width, height = self._numbers(name, 2, "size", number)  # in points, of the visible part
         if not (0 < width < math.inf and 0 < height < math.inf):
             raise InputError(f"{name}: the page has no area ({width:g} x {height:g} points)")
-        dpi, most = self.dpi, min(self.max_pixels, DRAWN)
+        dpi, most = self.dpi, min(self.max_pixels, MAX_DRAWN_PIXELS)
         if (pixels := width * height * (dpi / 72) ** 2) > most:
             dpi = math.floor(dpi * math.sqrt(most / pixels))
         scale = dpi / 72  # rounded first, as PDFium's binding does: 612 points at 150 dpi are 1,275 pixels or 1,276
@@ -137,13 +137,13 @@ class PdfFile:
         return W, H, scale
 
     def _numbers(self, name: str, count: int, *request: Any) -> list[float]:
-        answer = self._asked(name, *request, most=100).split()
+        answer = self._ask(name, *request, most=100).split()
         try:
             return [float(number) for _, number in zip(range(count), answer, strict=True)]
         except ValueError:
             raise InputError(f"{name}: damaged: the process that reads it gives a wrong answer") from None
 
-    def _asked(self, name: str, *request: Any, most: int, memory: int = 0) -> bytes | bytearray:
+    def _ask(self, name: str, *request: Any, most: int, memory: int = 0) -> bytes | bytearray:
         try:
             return self._process.ask(*request, most=most, memory=len(self._data) + memory)
         except FailedError as e:

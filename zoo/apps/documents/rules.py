@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-MAX_RULES = 4_000  # of each direction, the longest: a table of 2,000 rows has as many lines
-SAME = 1.5  # pixels: lines that are no farther apart are one
+MAX_RULES = 4_000  # rules of each direction, the longest: a table of 2,000 rows has as many lines
+MERGE_DISTANCE = 1.5  # pixels: lines that are no farther apart are one
 GAP = 4.0  # pixels: lines that are nearer end to end are one
-SEEN = 27  # ninths of a grey level by which pixels differ at a line; a PDF's image has no noise
+MIN_CONTRAST = 27  # ninths of a grey level by which pixels differ at a line; a PDF's image has no noise
 WINDOW = 24  # pixels of a line that are judged together
-COVERED = 0.9  # the share of a line's drawn pixels that must be seen; letters at an unseen line have less
-UNEVEN = 0.7  # that of a line with gaps, some of whose parts are drawn with more of them than others
-SHORTEST = 6.0  # pixels of a rule
+MIN_VISIBLE_SHARE = 0.9  # the share of a line's drawn pixels that must be seen; letters at an unseen line have less
+MIN_GAPPED_SHARE = 0.7  # the same share of a line with gaps, some of whose parts are drawn with more of them
+MIN_RULE_LENGTH = 6.0  # pixels of a rule
 
 
 class Rule(NamedTuple):
@@ -48,13 +48,13 @@ def page_rules(edges: Sequence[Sequence[float]], image: np.ndarray) -> Rules:
         (~across, x0 + x1, y0, y1, image.swapaxes(0, 1)),
     ):
         start, end = (of.clip(0, upright.shape[1]) for of in (start, end))
-        chosen = joined(np.stack([at / 2, start, end, width / 2, drawn], 1)[here], SAME, GAP)
+        chosen = join_lines(np.stack([at / 2, start, end, width / 2, drawn], 1)[here], MERGE_DISTANCE, GAP)
         chosen = chosen[np.argsort(chosen[:, 1] - chosen[:, 2], kind="stable")[:MAX_RULES]]
-        found.append(tuple(sorted(Rule(*part) for line in chosen.tolist() for part in _seen(line, upright))))
+        found.append(tuple(sorted(Rule(*part) for line in chosen.tolist() for part in _visible_parts(line, upright))))
     return Rules(*found)
 
 
-def joined(lines: np.ndarray, near: float, gap: float) -> np.ndarray:
+def join_lines(lines: np.ndarray, near: float, gap: float) -> np.ndarray:
     """Lines (N, 3 or more) of one direction, at, start, end, ...: those at one place that meet are one.
 
     Columns after the first three are half of a line's width, of which the largest counts, and its share that is drawn.
@@ -82,19 +82,19 @@ def joined(lines: np.ndarray, near: float, gap: float) -> np.ndarray:
     return np.stack(columns, 1)
 
 
-def _crossed(grey: np.ndarray, on: np.ndarray) -> np.ndarray:
+def _find_crossings(grey: np.ndarray, on: np.ndarray) -> np.ndarray:
     """(N,) True where lines of its own colour cross a line: there nothing differs.  grey (h, N); on: the line (N,)."""
     own, beside = np.median(on), np.median(grey[[0, -1]], 1)
-    of_one_colour = np.ptp(grey, 0) <= SEEN
-    return of_one_colour & (np.abs(on - own) <= SEEN) & bool((np.abs(beside - own) > SEEN).all())
+    of_one_colour = np.ptp(grey, 0) <= MIN_CONTRAST
+    return of_one_colour & (np.abs(on - own) <= MIN_CONTRAST) & bool((np.abs(beside - own) > MIN_CONTRAST).all())
 
 
-def _seen(line: list[float], image: np.ndarray) -> Iterator[tuple[float, float, float]]:
+def _visible_parts(line: list[float], image: np.ndarray) -> Iterator[tuple[float, float, float]]:
     """The parts of a line across the image at which the pixels above it, on it and below it differ."""
     at, start, end, half, drawn = line
     x0, x1 = int(start), min(int(np.ceil(end)), image.shape[1])
     y0, y1 = max(int(at - half - 2), 0), min(int(np.ceil(at + half + 3)), image.shape[0])
-    if x1 - x0 < SHORTEST or y1 - y0 < 2:
+    if x1 - x0 < MIN_RULE_LENGTH or y1 - y0 < 2:
         return
     grey = image[y0:y1, x0:x1] @ np.array([2, 3, 4], np.int16)  # no two colours of print cancel out
     step = np.diff(grey, axis=0)
@@ -102,21 +102,21 @@ def _seen(line: list[float], image: np.ndarray) -> Iterator[tuple[float, float, 
     rows, width = step.shape
     like_next = np.zeros((rows, width + 1), bool)  # np.pad takes longer than all the rest
     like_next[:, 1:-1] = 2 * np.abs(np.diff(step, axis=1)) <= np.abs(step[:, 1:])
-    edge = (np.abs(step) > SEEN) & (like_next[:, 1:] | like_next[:, :-1])
-    edge |= _crossed(grey, grey[min(int(at) - y0, y1 - y0 - 1)])
+    edge = (np.abs(step) > MIN_CONTRAST) & (like_next[:, 1:] | like_next[:, :-1])
+    edge |= _find_crossings(grey, grey[min(int(at) - y0, y1 - y0 - 1)])
     total = np.zeros((rows, width + 1), np.int32)
     np.cumsum(edge, 1, out=total[:, 1:])
     width = min(WINDOW, width)
-    least = (COVERED if drawn > 0.99 else UNEVEN * drawn) * width
+    least = (MIN_VISIBLE_SHARE if drawn > 0.99 else MIN_GAPPED_SHARE * drawn) * width
     full = np.zeros(total.shape[1] - width + 2, np.int8)  # of the window from each x on
     full[1:-1] = ((total[:, width:] - total[:, :-width]) >= least).any(0)
-    for a, b in _met(np.flatnonzero(np.diff(full)).reshape(-1, 2).tolist(), width - 1):
+    for a, b in _group_touching(np.flatnonzero(np.diff(full)).reshape(-1, 2).tolist(), width - 1):
         left, right = max(start, float(x0 + a)), min(end, float(x0 + b + width - 1))
-        if right - left >= SHORTEST:
+        if right - left >= MIN_RULE_LENGTH:
             yield at, left, right
 
 
-def _met(parts: list[list[int]], longer: int) -> list[list[int]]:
+def _group_touching(parts: list[list[int]], longer: int) -> list[list[int]]:
     """Parts (start, end) of a line, in order: those that meet, each being so much longer at its end, are one."""
     found: list[list[int]] = []
     for start, end in parts:

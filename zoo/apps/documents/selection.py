@@ -11,14 +11,14 @@ from ...errors import InputError
 # Ranges of page numbers from 1, ends included; None is the last page.
 Selection: TypeAlias = Sequence[tuple[int, int | None]]
 
-_PART = re.compile(r"([0-9]{1,9})?\s*(-)?\s*([0-9]{1,9})?")
+_PAGE_RANGE = re.compile(r"([0-9]{1,9})?\s*(-)?\s*([0-9]{1,9})?")
 
 
 def parse_selection(text: str) -> Selection:
     """The ranges of a text such as "3-7,9,12-"; InputError names the part that is none."""
     found: list[tuple[int, int | None]] = []
     for part in text.split(","):
-        match = _PART.fullmatch(part.strip())
+        match = _PAGE_RANGE.fullmatch(part.strip())
         first, dash, last = match.groups() if match else (None, None, None)
         if first is None and last is None:
             raise InputError(f"pages {text!r}: {part.strip()!r} is no page, expected such as 3, 3-7, 5- or -2")

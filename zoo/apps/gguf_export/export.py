@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TYPES = {"f32": 0, "f16": 1, "bf16": 32, "q8_0": 7, "q5_1": 9, "q5_0": 8, "q4_1": 3, "q4_0": 2}
 TYPES |= {"q6_k": 18, "q5_k": 16, "q4_k": 14}
 # llama.cpp's type for rows that are not whole blocks of 256.
-INSTEAD = {"q6_k": "q8_0", "q5_k": "q5_1", "q4_k": "q5_0"}
+SUBSTITUTE_TYPES = {"q6_k": "q8_0", "q5_k": "q5_1", "q4_k": "q5_0"}
 ARCHITECTURES = (
     "LlamaForCausalLM",
     "Qwen2ForCausalLM",
@@ -192,10 +192,10 @@ def _tensors(task: TextTask, names: Names) -> Iterator[Tensor]:
             heads = 0
             if names.is_rotated(theirs):
                 heads = cfg.num_attention_heads if "attn_q" in theirs else cfg.key_heads
-            yield Tensor(theirs, _plain(rows), heads)
+            yield Tensor(theirs, _to_arrays(rows), heads)
 
 
-def _plain(rows: Any) -> QuantRows | np.ndarray:
+def _to_arrays(rows: Any) -> QuantRows | np.ndarray:
     """A tensor as NumPy arrays: a matrix as rows, anything else in float32."""
     if isinstance(rows, QuantTensor):
         (rows,) = rows.parts
@@ -212,7 +212,9 @@ def _stored_as(gguf: Any, tensor: Tensor, kind: str) -> Any:
         return gguf.GGMLQuantizationType.F32
     if tensor.rows.columns % gguf.GGML_QUANT_SIZES[wanted][0] == 0:
         return wanted
-    return _stored_as(gguf, tensor, INSTEAD[kind]) if kind in INSTEAD else gguf.GGMLQuantizationType.F16
+    return (
+        _stored_as(gguf, tensor, SUBSTITUTE_TYPES[kind]) if kind in SUBSTITUTE_TYPES else gguf.GGMLQuantizationType.F16
+    )
 
 
 def _info(gguf: Any, shape: tuple[int, ...], quantised: Any) -> tuple[Any, ...]:
@@ -233,7 +235,7 @@ def _data(gguf: Any, tensor: Tensor, quantised: Any) -> np.ndarray:
     if rows.kind.name == quantised.name and rows.width == rows.columns:
         return np.ascontiguousarray(rows.in_order().arrays[0])
     wide = np.ascontiguousarray(rows.dequantise(), np.float32)
-    if quantised.name.lower() in INSTEAD:  # the package only reads these
+    if quantised.name.lower() in SUBSTITUTE_TYPES:  # the package only reads these
         return k_blocks.encode(wide, quantised.name)
     with np.errstate(over="ignore"):
         found = gguf.quants.quantize(wide, quantised)

@@ -29,7 +29,7 @@ def _with_minima(x: np.ndarray, bits: int) -> Sequence[np.ndarray]:
     dmin, minima = _of_block(-least, 63)
     step = (d.astype(f32) * scales)[..., None]
     raised = parts + (dmin.astype(f32) * minima)[..., None]
-    q = np.clip(np.rint(_divided(raised, step)), 0, most).astype(np.uint8)
+    q = np.clip(np.rint(_divide(raised, step)), 0, most).astype(np.uint8)
     low = q & 15
     nibbles = (low[:, 0::2] | low[:, 1::2] << 4).reshape(-1, 128)
     fields = [d, dmin, _sixes(scales.astype(np.uint8), minima.astype(np.uint8))]
@@ -43,7 +43,7 @@ def _q6_k(x: np.ndarray) -> Sequence[np.ndarray]:
     parts = x.reshape(-1, 16, 16)
     largest = np.take_along_axis(parts, np.abs(parts).argmax(-1)[..., None], -1)[..., 0]
     d, scales = _of_block(largest / f32(-32), 127)
-    q = np.clip(np.rint(_divided(parts, (d.astype(f32) * scales)[..., None])), -32, 31) + 32
+    q = np.clip(np.rint(_divide(parts, (d.astype(f32) * scales)[..., None])), -32, 31) + 32
     halves = q.astype(np.uint8).reshape(-1, 2, 4, 32)
     low, high = halves & 15, halves >> 4
     ql = (low[:, :, :2] | low[:, :, 2:] << 4).reshape(-1, 128)
@@ -54,10 +54,10 @@ def _q6_k(x: np.ndarray) -> Sequence[np.ndarray]:
 def _of_block(wanted: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Scales (N, P) as float16 (N, 1) times integers of up to `most`."""
     d = (np.abs(wanted).max(-1, keepdims=True) / f32(most)).astype(np.float16)
-    return d, np.clip(np.rint(_divided(wanted, d.astype(f32))), -most, most)
+    return d, np.clip(np.rint(_divide(wanted, d.astype(f32))), -most, most)
 
 
-def _divided(x: np.ndarray, by: np.ndarray) -> np.ndarray:
+def _divide(x: np.ndarray, by: np.ndarray) -> np.ndarray:
     return np.divide(x, by, out=np.zeros_like(x), where=by != 0)
 
 

@@ -25,7 +25,7 @@ or image processor; ONNX Runtime alone runs it like this:
 {code}
 ```
 """
-ONCE = """\
+ONE_CALL = """\
 import numpy as np
 import onnxruntime
 
@@ -56,7 +56,7 @@ encoder = onnxruntime.InferenceSession("encoder.onnx")
 states = encoder.run(None, {{{feed}}})[0]
 """
 GIVEN_STATES = "states = np.zeros((1, 5, {width}), np.float32)  # from an encoder\n"
-CROSSED = """\
+CROSS_ATTENTION = """\
 cross = onnxruntime.InferenceSession("cross.onnx")
 seen = dict(zip([o.name for o in cross.get_outputs()], cross.run(None, {"encoder_hidden_states": states})))
 seen["encoder_attention_mask"] = np.ones(states.shape[:2], np.int64)
@@ -99,13 +99,13 @@ def card(name: str, graphs: Sequence[GraphFile], precision: str, folder: Path, o
 def _code(graphs: Sequence[GraphFile]) -> str:
     of = {one.file: one.traced.signature for one in graphs}
     if not any(one.name.startswith(PAST) for one in of["model"].inputs):
-        return ONCE.format(file="model.onnx", feed="\n".join(f"    {line}," for line in _feed(of["model"])))
+        return ONE_CALL.format(file="model.onnx", feed="\n".join(f"    {line}," for line in _feed(of["model"])))
     before = ""
     if "cross" in of:
         width = of["cross"].inputs[0].dims[-1]
         given = GIVEN_STATES.format(width=width)
         before = STATES.format(feed=", ".join(_feed(of["encoder"]))) if "encoder" in of else given
-        before += CROSSED + "\n"
+        before += CROSS_ATTENTION + "\n"
     return STEPS.format(before=before, past=PAST, more=", **seen" if "cross" in of else "")
 
 

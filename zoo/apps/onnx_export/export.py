@@ -31,7 +31,7 @@ from .card import GraphFile, card
 from .proof import proof
 
 # Files of an earlier export, the description of its page among them, which would run the new model like the old one.
-EARLIER = (INDEX, "*.onnx", "*.onnx.data", "web/page.json")
+OLD_FILES = (INDEX, "*.onnx", "*.onnx.data", "web/page.json")
 PRECISIONS = ("float32", "int8")
 
 
@@ -64,9 +64,9 @@ def export_model(
     refuse_other_weights(path, INDEX)
     graphs = graphs_of(model, precision, standard)
     try:
-        with atomic_folder(path, EARLIER) as staged:
+        with atomic_folder(path, OLD_FILES) as staged:
             prepare(staged)
-            about = _written(graphs, staged)
+            about = _write_graphs(graphs, staged)
             config = {**model.config.to_dict(), "architectures": [model.architecture]}
             index = {
                 "metadata": {
@@ -169,7 +169,7 @@ def _decoder(model: CausalLM, precision: str, standard: bool) -> list[GraphFile]
     return [GraphFile("cross", f"{cls}.cross", trace_cross(model, standard, policy)), step] if sees else [step]
 
 
-def _written(graphs: list[GraphFile], path: Path) -> dict[str, Any]:
+def _write_graphs(graphs: list[GraphFile], path: Path) -> dict[str, Any]:
     """Write the graphs -> their entries in the index, by method."""
     about: dict[str, Any] = {}
     for one in graphs:

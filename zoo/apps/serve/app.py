@@ -28,13 +28,13 @@ from .keys import Keys, client
 from .listening import (
     CHUNK_SECONDS,
     Bodies,
-    Ending,
+    CancelScope,
     RefusedError,
     headers_of,
     is_here,
     is_loopback,
     is_own_page,
-    replayed,
+    replay,
 )
 from .models import Models
 from .requests import (
@@ -141,13 +141,13 @@ class Gate:
         path: str = ALIASES.get(scope["path"]) or scope["path"]
         known = path in ENDPOINTS or path in ("/v1/models", *OPEN, "/metrics", "/docs", "/openapi.json")
 
-        async def watched(message: Any) -> None:
+        async def send_and_watch(message: Any) -> None:
             nonlocal status, is_read
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
-            with Ending() as ending:
-                ending.after(min(self.seconds, CHUNK_SECONDS), "unread")
+            with CancelScope() as ending:
+                ending.cancel_after(min(self.seconds, CHUNK_SECONDS), "unread")
                 await send(message)
             if ending.reason is not None:
                 is_read = False
@@ -163,11 +163,11 @@ class Gate:
                         limit = ENDPOINTS[path].limit if path in ENDPOINTS else MAX_JSON
                         values = MAX_VALUES if limit == MAX_JSON else None  # a file's fields become no lists
                         body = await held.enter_async_context(self.bodies.read(receive, limit, values))
-                        receive = replayed(body, receive)
+                        receive = replay(body, receive)
                 except (ApiError, RefusedError) as e:
                     error = e if isinstance(e, ApiError) else ApiError(e.status, str(e))
-                    return await answer_of(error)(scope, receive, watched)
-                await self.app(scope, receive, watched)
+                    return await answer_of(error)(scope, receive, send_and_watch)
+                await self.app(scope, receive, send_and_watch)
         except Exception:
             if is_read:
                 raise
@@ -230,11 +230,11 @@ def application(
     async def health(_: Request) -> Response:
         return as_json({"status": "ok"})
 
-    async def ready(_: Request) -> Response:
+    async def get_readiness(_: Request) -> Response:
         unready = models.unready
         return as_json({"status": "not ready" if unready else "ready", "models": unready}, 503 if unready else 200)
 
-    async def listed(_: Request) -> Response:
+    async def list_models(_: Request) -> Response:
         data = [
             {"id": one.id, "object": "model", "created": one.created, "owned_by": "zoo"}
             | ({"task": one.kind} if one.task is not None else {"error": one.error or "is being loaded"})
@@ -242,7 +242,7 @@ def application(
         ]
         return as_json({"object": "list", "data": data})
 
-    async def measured(_: Request) -> Response:
+    async def get_metrics(_: Request) -> Response:
         return Response(prometheus.generate_latest(metrics.registry), media_type=prometheus.CONTENT_TYPE_LATEST)
 
     described = openapi({path: (e.takes, e.summary) for path, e in ENDPOINTS.items()})
@@ -255,17 +255,17 @@ def application(
     async def docs(_: Request) -> Response:
         return HTMLResponse(page_of(described), headers=policy)
 
-    fixed = {"/health": health, "/ready": ready, "/v1/models": listed, "/metrics": measured}
+    fixed = {"/health": health, "/ready": ready, "/v1/models": list_models, "/metrics": get_metrics}
     routes = [Route(path, do) for path, do in {**fixed, "/openapi.json": schema, "/docs": docs}.items()]
     answering = {path: _answering(models, endpoint) for path, endpoint in ENDPOINTS.items()}
     answering |= {path: answering[of] for path, of in ALIASES.items()}
     routes += [Route(path, do, methods=["POST"]) for path, do in answering.items()]
 
-    async def wrong(_: Request, error: Exception) -> Response:
+    async def answer_error(_: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         return answer_of(ApiError(status, str(getattr(error, "detail", "internal error"))))
 
-    routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: wrong})
+    routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: answer_error})
 
     async def direct(scope: Any, receive: Any, send: Any) -> None:
         """Call an endpoint without Starlette's search for its route and handling of exceptions."""
@@ -284,11 +284,11 @@ def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaita
             if issubclass(endpoint.takes, FileRequest) and _media(request) == "multipart/form-data":
                 asked = await pages.read_file_request(request, endpoint.takes)
             else:
-                asked = _decoded(endpoint.takes, await request.body(), request)
+                asked = _decode(endpoint.takes, await request.body(), request)
             found = None
-            with Ending() as ending:
-                ending.after(models.seconds, "late")
-                gone = asyncio.ensure_future(_gone(request, ending))
+            with CancelScope() as ending:
+                ending.cancel_after(models.seconds, "late")
+                gone = asyncio.ensure_future(_watch_disconnect(request, ending))
                 try:
                     found = await endpoint.answer(models, asked)
                 finally:
@@ -305,11 +305,11 @@ def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaita
     return do
 
 
-async def _gone(request: Request, ending: Ending) -> None:
+async def _watch_disconnect(request: Request, ending: CancelScope) -> None:
     """End a request once its client has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-    ending.now("gone")
+    ending.cancel("gone")
 
 
 async def _events(chunks: writing.Chunks) -> AsyncIterator[bytes]:
@@ -329,7 +329,7 @@ def _media(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _decoded(kind: type[Strict], body: bytes, request: Request) -> Any:
+def _decode(kind: type[Strict], body: bytes, request: Request) -> Any:
     """The request's fields; a file may also be the body itself, with the other fields in the query."""
     media = _media(request)
     try:
@@ -338,7 +338,7 @@ def _decoded(kind: type[Strict], body: bytes, request: Request) -> Any:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as e:
         if "got `null`" in str(e) and (given := _without_null(body)) is not None:
-            return _decoded(kind, given, request)
+            return _decode(kind, given, request)
         field = re.search(r"(?:at `\$\.|field `)(\w+)", str(e))
         raise ApiError(400, str(e), param=field and field[1]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:

@@ -24,7 +24,7 @@ KINDS = ("json", "regex", "choice")
 
 
 @contextlib.contextmanager
-def _panics_refused() -> Iterator[None]:
+def _catch_panics() -> Iterator[None]:
     """A context that raises InputError for a panic of llguidance, which would end the thread."""
     try:
         yield
@@ -40,7 +40,7 @@ class Grammar:
     def __init__(self, tokenizer: Any, grammar: str):
         self._tokenizer, self._grammar = tokenizer, grammar
         self._library = _library()
-        with _panics_refused():
+        with _catch_panics():
             problem = self._library.LLMatcher.validate_grammar(grammar, tokenizer)
         if problem:
             raise ApiError(400, f"the grammar cannot be used: {problem:.500}", param="response_format")
@@ -48,7 +48,7 @@ class Grammar:
     def matcher(self) -> Matcher:
         """The state of one answer, which is empty."""
         limits = self._library.LLParserLimits(initial_lexer_fuel=FUEL, verbose_errors=False)
-        with _panics_refused():
+        with _catch_panics():
             matcher = self._library.LLMatcher(self._tokenizer, self._grammar, limits=limits)
         return Matcher(matcher, self._tokenizer.vocab_size)
 
@@ -59,9 +59,9 @@ class Matcher:
     def __init__(self, matcher: Any, vocab: int):
         self._matcher, self._vocab = matcher, vocab
 
-    def masked(self, scores: np.ndarray) -> np.ndarray:
+    def mask_scores(self, scores: np.ndarray) -> np.ndarray:
         """Scores (V,) with -inf for tokens that the grammar does not allow."""
-        with _panics_refused():
+        with _catch_panics():
             bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
         self._check()
         allowed = np.unpackbits(bits, bitorder="little")[: len(scores)].astype(bool)
@@ -73,7 +73,7 @@ class Matcher:
 
     def accept(self, token: int) -> bool:
         """Add a token; True if the answer is complete."""
-        with _panics_refused():
+        with _catch_panics():
             self._matcher.consume_token(token)
         self._check()  # a parser at its limits stops, too
         return self._matcher.is_stopped()
@@ -114,7 +114,7 @@ def grammar_of(task: Any, asked: dict[str, Any] | None) -> Grammar | None:
         wanted = {"json": "a schema", "regex": "a regular expression", "choice": "a list of texts"}[kind]
         raise ApiError(400, f"structured_outputs: {kind} is not {wanted}", param="structured_outputs")
     try:
-        with _panics_refused():
+        with _catch_panics():
             if kind == "json":
                 grammar = library.LLMatcher.grammar_from_json_schema(value, defaults={"whitespace_flexible": False})
             elif kind == "regex":
@@ -136,7 +136,7 @@ def _tokenizer(task: Any) -> Any:
         if (kept := getattr(task, "_grammar_tokenizer", None)) is None:
             ends = [*task.generation.eos_token_id]
             text = task.tokenizer.backend.to_str()
-            with _panics_refused():
+            with _catch_panics():
                 kept = task._grammar_tokenizer = _library().LLTokenizer(
                     text, n_vocab=task.config.vocab_size, eos_token=ends or None
                 )

@@ -11,7 +11,7 @@ from ...errors import ZooError
 from ...generate import ContinuousBatch, Request, Step
 from ...generate.text import TextStream
 from .errors import ApiError
-from .workers import Call, CallWorker, Turn, as_exception, tell
+from .workers import Call, CallWorker, FairLock, as_exception, tell
 
 MAX_WAIT = 0.01  # seconds for which tokens of a stream may wait for the next ones: each delivery wakes the event loop
 
@@ -57,7 +57,7 @@ class Choice:
 class GenerateWorker(CallWorker):
     """Generates tokens by continuous batching, and calls functions between its steps."""
 
-    def __init__(self, task: Any, name: str, turn: Turn, most: int, rows: int, kept: int):
+    def __init__(self, task: Any, name: str, turn: FairLock, most: int, rows: int, kept: int):
         self.batch: ContinuousBatch = task.continuous_batch(rows, kept=kept)
         self._choices: dict[Request, Choice] = {}
         self.tokens, self._delivered = 0, 0.0

@@ -14,7 +14,7 @@ from ...tasks.base import most_characters
 from ...text.long_texts import LONG, MOST
 from .errors import ApiError
 
-PAIRED = 1 << 24  # characters of a request's pairs, each of which is read whole
+MAX_PAIR_CHARACTERS = 1 << 24  # characters of a request's pairs, each of which is read whole
 _one_at_a_time = threading.Lock()
 
 
@@ -23,7 +23,7 @@ def turn(characters: int) -> AbstractContextManager[Any]:
     return _one_at_a_time if characters > LONG else nullcontext()
 
 
-def limited(text: str, tokens: int, index: int, truncate: bool) -> str:
+def limit_text(text: str, tokens: int, index: int, truncate: bool) -> str:
     """A text, or the beginning of one that is too long if it may be truncated."""
     if len(text) <= (most := most_characters(tokens)):
         return text
@@ -38,8 +38,9 @@ def check_pairs(query: str, documents: Sequence[str]) -> None:
     longest = max(range(len(documents)), key=lambda i: len(documents[i]))
     if (size := len(query) + len(documents[longest])) > MOST:
         problem = f"the query and documents[{longest}] have {size} characters together, expected {MOST} at most"
-    elif (size := len(documents) * len(query) + sum(map(len, documents))) > PAIRED:
-        problem = f"the query beside each of {len(documents)} documents makes {size} characters, at most {PAIRED}"
+    elif (size := len(documents) * len(query) + sum(map(len, documents))) > MAX_PAIR_CHARACTERS:
+        beside = f"the query beside each of {len(documents)} documents"
+        problem = f"{beside} makes {size} characters, at most {MAX_PAIR_CHARACTERS}"
     else:
         return
     raise ApiError(413, f"{problem}: send less in one request", code="request_too_large", param="documents")

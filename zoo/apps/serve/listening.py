@@ -20,7 +20,7 @@ from ...errors import InputError
 from .values import BYTES, values_of
 
 CHUNK_SECONDS, REQUEST_SECONDS = 20.0, 300.0  # for the next bytes of a request, and for all of them
-DRAINED = 64 << 20  # bytes of a body that is too large are read all the same: else its client sees no answer
+MAX_DRAINED_BYTES = 64 << 20  # bytes of a body that is too large are read all the same: else its client sees no answer
 MAX_HELD = 160 << 20  # bytes of all requests that are being read or answered, and of the values that they become
 
 
@@ -32,7 +32,7 @@ class RefusedError(Exception):
         self.status = status
 
 
-class Ending:
+class CancelScope:
     """Within the context the task that runs it can be ended from outside, once, for a reason.
 
     It makes no task, as `asyncio.wait_for` does: of a short request these were a third of the server's own time.
@@ -43,17 +43,17 @@ class Ending:
         self._task: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def __enter__(self) -> Ending:
+    def __enter__(self) -> CancelScope:
         self._task = asyncio.current_task()
         return self
 
-    def after(self, seconds: float, reason: str) -> None:
+    def cancel_after(self, seconds: float, reason: str) -> None:
         """End the task after some seconds, in place of the time that was set before."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(max(0.0, seconds), self.now, reason)
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, seconds), self.cancel, reason)
 
-    def now(self, reason: str) -> None:
+    def cancel(self, reason: str) -> None:
         if self._task is not None and self.reason is None:
             self.reason = reason
             self._task.cancel()
@@ -86,8 +86,8 @@ class Bodies:
         try:
             while more:
                 message = None
-                with Ending() as ending:
-                    ending.after(min(CHUNK_SECONDS, end - time.monotonic()), "slow")
+                with CancelScope() as ending:
+                    ending.cancel_after(min(CHUNK_SECONDS, end - time.monotonic()), "slow")
                     message = await receive()
                 if message is None:
                     raise RefusedError(408, "the request takes too long")
@@ -98,7 +98,7 @@ class Bodies:
                 if came > limit:
                     body.clear()
                     self._held, size = self._held - size, 0
-                    if more and came < limit + DRAINED:
+                    if more and came < limit + MAX_DRAINED_BYTES:
                         continue
                     raise RefusedError(413, f"a request of more than {limit} bytes")
                 size += self._more(len(part))
@@ -120,14 +120,14 @@ class Bodies:
         return size
 
 
-def replayed(body: bytes, receive: Any) -> Any:
+def replay(body: bytes, receive: Any) -> Any:
     """An ASGI `receive` that gives a body that was read, and then what `receive` gives."""
     read = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def received() -> Any:
+    async def receive_again() -> Any:
         return read.pop() if read else await receive()
 
-    return received
+    return receive_again
 
 
 class _Lossy(io.FileIO):

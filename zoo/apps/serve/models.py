@@ -18,7 +18,7 @@ from ..tables import TableExtractor
 from ..tables.batch import ExtractorConfig
 from .errors import ApiError, log
 from .generations import GenerateWorker
-from .workers import CallWorker, TextWorker, Turn, Worker
+from .workers import CallWorker, FairLock, TextWorker, Worker
 
 TEXTS = ("embed", "rerank", "classify")  # tasks whose requests are computed together
 TABLES = "tables"  # the id of the table extractor
@@ -31,7 +31,7 @@ class Served:
     id: str
     name: str
     created: int
-    task: Any = None  # of zoo.load, or a TableExtractor
+    task: Any = None  # what zoo.load gives, or a TableExtractor
     worker: Any = None
     calls: Any = None  # the CallWorker of /v1/run
     error: str | None = None
@@ -66,7 +66,7 @@ class Models:
         **options: Any,
     ):
         self.queue, self.rows, self.context, self.kept, self.seconds = queue, rows, context, kept, seconds
-        self.tables, self.options, self._turn = tables, options, Turn()
+        self.tables, self.options, self._turn = tables, options, FairLock()
         self.all: dict[str, Served] = {}
         now = int(time.time())
         for name in names:
@@ -86,7 +86,7 @@ class Models:
                 continue
             began = time.monotonic()
             try:
-                task, worker = self._loaded(one)
+                task, worker = self._load_task(one)
             except ZooError as e:
                 one.error = str(e)
             except MemoryError:
@@ -98,7 +98,7 @@ class Models:
             took = f"loaded in {time.monotonic() - began:.1f} s"
             log(f"{one.id}: {took if one.error is None else f'cannot be loaded: {one.error}'}")
 
-    def _loaded(self, one: Served) -> tuple[Any, Worker]:
+    def _load_task(self, one: Served) -> tuple[Any, Worker]:
         if one.id == TABLES and self.tables is not None:
             return self.tables.extractor(), CallWorker(one.id, self._turn, self.queue)
         task: Any = load_task(one.name, **self.options)
@@ -111,12 +111,12 @@ class Models:
         return task, CallWorker(one.id, self._turn, self.queue)  # of /v1/run
 
     @property
-    def unready(self) -> list[str]:
+    def unready_models(self) -> list[str]:
         """A line for each model that cannot answer."""
         return [f"{one.id}: {one.error or 'is being loaded'}" for one in self.all.values() if one.task is None]
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """True if none could be loaded."""
         return all(one.error is not None for one in self.all.values())
 

@@ -78,8 +78,8 @@ def deploy(
 
         own = Models(names, **settings)
         own.load()
-        if own.failed:
-            raise ZooError("; ".join(own.unready))
+        if own.has_failed:
+            raise ZooError("; ".join(own.unready_models))
         return application(own, host=host, **options)
 
     scaled: dict[str, Any] = {"num_replicas": replicas or 1}
@@ -103,13 +103,13 @@ def deploy(
         serve.start(http_options={"host": host, "port": port})
         serve.run(made, name=APP, route_prefix="/")
     except Exception as e:  # Ray raises many kinds, the plain one among them
-        said = _said(serve) or str(e)
+        said = _failure_reasons(serve) or str(e)
         serve.shutdown()
         raise ZooError(f"no replica could be started: {' '.join(said.split())[:500]}") from None
     return address
 
 
-def _said(serve: Any) -> str:
+def _failure_reasons(serve: Any) -> str:
     """The reasons why no replica could be started: zoo's errors in Ray's report."""
     found = [one.message for app in serve.status().applications.values() for one in app.deployments.values()]
     lines = [line for message in found for line in message.splitlines() if "zoo.errors." in line]

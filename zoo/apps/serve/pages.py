@@ -28,19 +28,19 @@ from .models import TABLES, Models
 from .requests import FileRequest, TablesRequest
 
 F = TypeVar("F", bound=FileRequest)
-MAX_FIELDS = 16  # of a form, beside its file
+MAX_FIELDS = 16  # fields of a form, beside its file
 
 
 async def tables(models: Models, asked: TablesRequest) -> dict[str, Any]:
     one = models.find(asked.model or TABLES, TABLES)
     data, extractor = file_of(asked), one.task.replace(threshold=asked.threshold, whole=asked.whole)
 
-    def found(document: Document, page: Page) -> dict[str, Any]:
+    def read_page(document: Document, page: Page) -> dict[str, Any]:
         result = page_tables(extractor, page, document.sha256)
         made = [table.to_dict() | {"html": table.to_html()} for table in result.tables]
         return {"page": page.number, "size": result.size, "tables": made}
 
-    pages, said = await one.worker.run(lambda: _each_page(data, asked.pages, found))
+    pages, said = await one.worker.run(lambda: _each_page(data, asked.pages, read_page))
     return {"object": "list", "model": one.id, "data": pages, "warnings": said}
 
 
@@ -48,13 +48,13 @@ async def read(models: Models, asked: FileRequest) -> dict[str, Any]:
     one = models.find(asked.model, "read")
     data = file_of(asked)
 
-    def found(document: Document, page: Page) -> dict[str, Any]:
+    def read_page(document: Document, page: Page) -> dict[str, Any]:
         if page.words is not None:  # a PDF's own text is not guessed
             return {"page": page.number, "text": " ".join(word.text for word in page.words), "confidence": 1.0}
         reading = one.task(page.image, lines=not asked.whole)
         return {"page": page.number, "text": reading.text, "confidence": reading.confidence}
 
-    pages, said = await one.worker.run(lambda: _each_page(data, asked.pages, found))
+    pages, said = await one.worker.run(lambda: _each_page(data, asked.pages, read_page))
     text = "\n\n".join(page["text"] for page in pages)
     return {"object": "list", "model": one.id, "text": text, "data": pages, "warnings": said}
 

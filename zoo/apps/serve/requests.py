@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from .errors import ApiError
 
-MAX_TEXTS = 2048  # of a request
+MAX_TEXTS = 2048  # texts of a request
 MAX_CHOICES = 16  # continuations of a prompt
 Count = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -84,9 +84,9 @@ class TokenizeRequest(Strict, kw_only=True):
 
     prompt: str | None = None
     messages: list[dict[str, Any]] | None = None
-    tools: list[dict[str, Any]] | None = None  # of messages
-    add_special_tokens: bool | None = None  # of a prompt, by default true; a chat template writes its own
-    add_generation_prompt: bool | None = None  # of messages, by default true
+    tools: list[dict[str, Any]] | None = None  # for messages
+    add_special_tokens: bool | None = None  # for a prompt, by default true; a chat template writes its own
+    add_generation_prompt: bool | None = None  # for messages, by default true
 
     def __post_init__(self) -> None:
         if (self.prompt is None) == (self.messages is None):
@@ -113,7 +113,7 @@ class FileRequest(Strict, kw_only=True):
     """A picture or a PDF, in base64 or as a data URL; or the file itself as the request's body, or in a form."""
 
     file: str
-    pages: str | None = None  # such as 3-7,9
+    pages: str | None = None  # say 3-7,9
     whole: bool = False  # each page is the picture of one table, or of one line of text
 
 

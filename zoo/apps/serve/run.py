@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import BatchError, InputError, nearest
 from ...task_kinds import CallOption, TaskKind
-from ..batch.results import plain
+from ..batch.results import to_plain
 from ..documents.limits import MAX_PIXELS
 from .errors import ApiError, as_api_error
 from .models import TABLES, Models
@@ -110,7 +110,7 @@ def _results(
     kind, said = task.kind, dict[str, None]()
     if kind.ranks:
         with keep_warnings(said):
-            return plain(task.results.json(task(**arguments, **options))), list(said)
+            return to_plain(task.results.json(task(**arguments, **options))), list(said)
     data: list[Any] = []
     count = len(next(iter(arguments.values())))
     bounds = {"max_pixels": MAX_PIXELS} if kind.reads == "image" else {}
@@ -131,7 +131,7 @@ def _results(
         if errors and not several:
             raise errors[0]
         data += [
-            as_api_error(errors[i]).body if i in errors else plain(task.results.json(one))
+            as_api_error(errors[i]).body if i in errors else to_plain(task.results.json(one))
             for i, one in enumerate(results)
         ]
         yield

@@ -22,10 +22,10 @@ def serve(models: Models, host: str, port: int, ready: Callable[[str], None], **
     allow_files()
     with listen(host, port) as at:
 
-        def failed() -> None:
+        def stop() -> None:
             server.should_exit = True
 
-        app = application(models, host=host, failed=failed, **options)
+        app = application(models, host=host, failed=stop, **options)
         config = uvicorn.Config(
             app,
             http=Connections(app.crowded).protocol(),
@@ -37,5 +37,5 @@ def serve(models: Models, host: str, port: int, ready: Callable[[str], None], **
         server = uvicorn.Server(config)
         ready(address_of(host, at))
         server.run(sockets=[at])
-    if models.failed:
+    if models.has_failed:
         raise ZooError("no model could be loaded")

@@ -55,7 +55,7 @@ async def rerank(models: Models, asked: RerankRequest) -> dict[str, Any]:
     if (most := asked.max_tokens_per_doc) is not None:
         texts = await asyncio.to_thread(lambda: [_first_tokens(one.task.tokenizer, text, most) for text in texts])
     if isinstance(one.task, CausalRerank):
-        logits, tokens = await _judged(one, asked.query, texts, asked.truncate)
+        logits, tokens = await _score_documents(one, asked.query, texts, asked.truncate)
     else:
         queries = [asked.query] * len(texts)
         logits, tokens = await one.worker.run(queries, texts, one.task.outputs, truncate=asked.truncate)
@@ -68,7 +68,7 @@ async def rerank(models: Models, asked: RerankRequest) -> dict[str, Any]:
     return {"id": id, "model": one.id, "results": results, "usage": _usage(tokens), "meta": meta}
 
 
-async def _judged(one: Served, query: str, texts: list[str], cut: bool) -> tuple[list[float], int]:
+async def _score_documents(one: Served, query: str, texts: list[str], cut: bool) -> tuple[list[float], int]:
     """The logits of a language model for documents, and its tokens; in parts, so that other requests have their turn,
     and the rest is left once the client is gone.
     """
@@ -90,7 +90,7 @@ async def _judged(one: Served, query: str, texts: list[str], cut: bool) -> tuple
 
 async def classify(models: Models, asked: ClassifyRequest) -> dict[str, Any]:
     one = models.find(asked.model, "classify")
-    texts, pairs = _listed(asked.input), None if asked.pairs is None else _listed(asked.pairs)
+    texts, pairs = _as_list(asked.input), None if asked.pairs is None else _as_list(asked.pairs)
     if pairs is not None and len(pairs) != len(texts):
         raise ApiError(400, f"{len(pairs)} pairs for {len(texts)} texts, expected one for each", param="pairs")
     logits, tokens = await one.worker.run(texts, pairs, one.task.outputs, truncate=asked.truncate)
@@ -106,10 +106,10 @@ async def tokenize(models: Models, asked: TokenizeRequest) -> dict[str, Any]:
     most = max(MOST, most_characters(one.task.max_tokens))  # what is counted here may be too long for the model
     if (size := size_of(asked.prompt, asked.messages, asked.tools)) > most:
         raise ApiError(400, f"the text has about {size} characters, expected {most} at most", param="prompt")
-    return await asyncio.to_thread(_tokenized, one, asked, size)
+    return await asyncio.to_thread(_tokenize, one, asked, size)
 
 
-def _tokenized(one: Served, asked: TokenizeRequest, size: int) -> dict[str, Any]:
+def _tokenize(one: Served, asked: TokenizeRequest, size: int) -> dict[str, Any]:
     with turn(size):
         return _tokens(one, asked)
 
@@ -136,7 +136,7 @@ def _first_tokens(tokenizer: Tokenizer, text: str, count: int) -> str:
     return text if len(offsets) <= count else text[: offsets[count - 1][1]]
 
 
-def _listed(texts: str | list[str]) -> list[str]:
+def _as_list(texts: str | list[str]) -> list[str]:
     return [texts] if isinstance(texts, str) else texts
 
 

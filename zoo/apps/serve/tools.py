@@ -17,7 +17,7 @@ from .errors import ApiError
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 SPACES = "; \n\r\t"
-_BETWEEN = re.compile(f"[{SPACES}]*")
+_SPACE = re.compile(f"[{SPACES}]*")
 _BLOCK = re.compile(f"{OPEN}(.*?)(?:{CLOSE}|$)", re.DOTALL)
 
 
@@ -61,7 +61,7 @@ class ToolCalls:
 
         def text_of(block: str, content: str) -> str:
             """Nothing for a call, which is kept; the block as it is for anything else."""
-            call = self._call(_loaded(content))
+            call = self._call(_parse_json(content))
             calls.extend([] if call is None else [call])
             return block if call is None else ""
 
@@ -89,7 +89,7 @@ class ToolCalls:
         return {"id": f"call_{uuid.uuid4().hex[:24]}", "type": "function", "function": function}
 
 
-def _loaded(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     """The value of a JSON text, which may have line breaks in its strings, as models write them; None if it is none."""
     try:
         return json.loads(text, strict=False)
@@ -103,7 +103,7 @@ def _objects(text: str) -> list[tuple[str, str]]:
     Parts of the text, each with the JSON in it; of the last, the rest, it is "".
     """
     found, decoder, at = list[tuple[str, str]](), json.JSONDecoder(strict=False), 0
-    while begin := _BETWEEN.match(text, at):
+    while begin := _SPACE.match(text, at):
         try:
             _, end = decoder.raw_decode(text, begin.end())
         except (ValueError, RecursionError):

@@ -20,15 +20,15 @@ from ...errors import InputError
 from ...tasks.base import batches, text_blocks
 from ...text.encodings import Encodings
 from .errors import ApiError
-from .lengths import limited
+from .lengths import limit_text
 
 WAIT, LONGEST_WAIT = 0.003, 0.01  # seconds since the last text and the first, in which further ones may join a batch
-TOGETHER = 0.1  # seconds for which answers may wait for others: each delivery takes a core from what computes
-BATCHES = 8  # of a task's size are computed together, which sorts them by length
+DELIVERY_SECONDS = 0.1  # seconds for which answers may wait for others: each delivery takes a core from what computes
+BATCHES = 8  # batches of a task's size that are computed together, which sorts them by length
 CHARACTERS = 4  # per token of these batches are tokenized at once
 
 
-class Turn:
+class FairLock:
     """A lock that threads get in the order in which they ask for it."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Turn:
 class Worker:
     """A thread with a queue.  most: requests that may wait; another gets a 429."""
 
-    def __init__(self, name: str, turn: Turn, most: int):
+    def __init__(self, name: str, turn: FairLock, most: int):
         self.turn, self.most = turn, most
         self.queue: deque[Any] = deque()
         self.ready = threading.Condition()
@@ -170,7 +170,7 @@ class _Part(NamedTuple):
 class TextWorker(Worker):
     """Computes the rows of a TextTask, those of several requests together; long requests in parts, beside others."""
 
-    def __init__(self, task: Any, name: str, turn: Turn, most: int):
+    def __init__(self, task: Any, name: str, turn: FairLock, most: int):
         self.task, self.tokens = task, 0
         self._usual = 1  # requests that were computed together the last time
         super().__init__(name, turn, most)
@@ -192,14 +192,14 @@ class TextWorker(Worker):
         return await one.future
 
     def work(self) -> None:
-        while some := self._taken():
+        while some := self._take():
             try:
                 self._compute(some)
             except BaseException as e:
                 for part in some:
                     part.of.fail(as_exception(e))
 
-    def _taken(self) -> list[_Part]:
+    def _take(self) -> list[_Part]:
         """The next requests to compute; none at the end.  The rest of a request is queued again."""
         some: list[_Part] = []
         rest: list[_Texts] = []
@@ -216,7 +216,7 @@ class TextWorker(Worker):
             if one.is_over:
                 continue
             try:
-                found, size = self._next(one)
+                found, size = self._next_texts(one)
             except BaseException as e:
                 one.fail(as_exception(e))
                 continue
@@ -232,12 +232,12 @@ class TextWorker(Worker):
         self._usual = len(some)
         return some
 
-    def _next(self, one: _Texts) -> tuple[Encodings, int]:
+    def _next_texts(self, one: _Texts) -> tuple[Encodings, int]:
         """The tokens of a request's next texts, which are as many as are computed at once, and their characters."""
         limit = self.task.max_tokens
         if one.blocks is None:
-            texts = [limited(text, limit, i, one.truncate) for i, text in enumerate(one.texts)]
-            pairs = one.pairs and [limited(text, limit, i, one.truncate) for i, text in enumerate(one.pairs)]
+            texts = [limit_text(text, limit, i, one.truncate) for i, text in enumerate(one.texts)]
+            pairs = one.pairs and [limit_text(text, limit, i, one.truncate) for i, text in enumerate(one.pairs)]
             each = texts if pairs is None else list(zip(texts, pairs, strict=True))
             one.blocks = text_blocks(each, CHARACTERS * BATCHES * self.task.batch_tokens)
         block = next(one.blocks)
@@ -273,7 +273,7 @@ class TextWorker(Worker):
                     if not one.left:  # its answer does not wait for the other requests
                         result = one.items, one.tokens
                         ended.setdefault(one.loop, []).append((one.future, result))
-                if (now := time.monotonic()) - told > TOGETHER:
+                if (now := time.monotonic()) - told > DELIVERY_SECONDS:
                     _tell_all(ended)
                     told = now
         finally:

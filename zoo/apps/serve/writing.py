@@ -121,7 +121,7 @@ async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any
         return None if asked.logprobs is None else writer.reports[index].of_completion(found)
 
     async def chunks() -> Chunks:
-        named = {**head, **_usage_to_come(asked)}
+        named = {**head, **_empty_usage(asked)}
         if asked.echo or not writes:
             reason = None if writes else "length"
             yield [{**named, "choices": [choice(i, *begin, reason)]} for i, begin in enumerate(begins)]
@@ -138,7 +138,7 @@ async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any
     if asked.stream:
         return chunks()
     choices = []
-    for i, pieces in enumerate(await _all(writer) if writes else [list[Piece]()] * count):
+    for i, pieces in enumerate(await _collect(writer) if writes else [list[Piece]()] * count):
         (text, logprobs), reason = begins[i], pieces[-1].reason if pieces else "length"
         if pieces and (found := logprobs_of(i, pieces)) is not None:
             logprobs = found if logprobs is None else {name: logprobs[name] + found[name] for name in found}
@@ -180,7 +180,7 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
         def chunk(index: int, delta: dict[str, Any], found: list[Piece], reason: str | None = None) -> dict[str, Any]:
             logprobs = logprobs_of(index, found) if found else None
             choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
-            return {**head, "object": "chat.completion.chunk", "choices": [choice], **_usage_to_come(asked)}
+            return {**head, "object": "chat.completion.chunk", "choices": [choice], **_empty_usage(asked)}
 
         def chunks_of(p: Piece) -> Iterator[dict[str, Any]]:
             text, made = parts[p.choice].add(p.text), list[dict[str, Any]]()
@@ -204,7 +204,7 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
     if asked.stream:
         return chunks()
     choices = []
-    for i, found in enumerate(await _all(writer)):
+    for i, found in enumerate(await _collect(writer)):
         parts = ToolCalls(calls)
         text = "".join(parts.add(p.text) for p in found)
         rest, made = finish(parts)
@@ -220,7 +220,7 @@ async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
     return {**head, "object": "chat.completion", "choices": choices, "usage": writer.usage}
 
 
-async def _all(writer: Writer) -> list[list[Piece]]:
+async def _collect(writer: Writer) -> list[list[Piece]]:
     """The pieces of each choice."""
     found: list[list[Piece]] = [[] for _ in writer.choices]
     async with aclosing(writer.pieces()) as pieces:
@@ -320,6 +320,6 @@ def _wants_usage(asked: Writing) -> bool:
     return asked.stream_options is not None and asked.stream_options.include_usage
 
 
-def _usage_to_come(asked: Writing) -> dict[str, None]:
+def _empty_usage(asked: Writing) -> dict[str, None]:
     """The usage of the chunks before the last, where that has one."""
     return {"usage": None} if _wants_usage(asked) else {}

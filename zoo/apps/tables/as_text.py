@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from ...errors import InputError, TableError, nearest
-from ..batch.formulas import FORMULA, PARTS, harmless
+from ..batch.formulas import FORMULA, PARTS, escape_formulas
 from .flat import flat_header
 from .grid import Grid
 
@@ -27,14 +27,15 @@ def to_csv(table: Grid, *, repeat: bool = True, header: str = "rows", safe: bool
     header: "rows" writes header rows like all others; "flat" joins them into one line, for each column its distinct
     texts with " / " between them.
     safe: keep spreadsheet programs from running texts as formulas: these get an apostrophe before them, as
-    `zoo.apps.batch.formulas.harmless` says.  Every field is quoted if one begins like a formula or has separators.
+    `formulas.escape_formulas` of zoo.apps.batch says.  Every field is quoted if one begins like a formula or has
+    separators.
     """
     rows = table.rows(repeat=repeat)
     if is_flat(header) and table.header_rows:
         rows = [flat_header(table), *rows[table.header_rows :]]
     quoting: Any = csv.QUOTE_MINIMAL
     if safe:
-        given, rows = rows, [[harmless(text) for text in row] for row in rows]
+        given, rows = rows, [[escape_formulas(text) for text in row] for row in rows]
         risky = any(text.startswith(tuple(FORMULA)) or PARTS.search(text) for row in given for text in row)
         quoting = csv.QUOTE_ALL if risky or rows != given else csv.QUOTE_MINIMAL
     out = io.StringIO()

@@ -177,11 +177,11 @@ class TablesJob:
             rows += [row for page in pages for row in rows_of(self.worker.tables(page))]
         return rows
 
-    def failed(self, part: DocumentsPart, item: int, problem: str) -> list[dict[str, Any]]:
+    def error_rows(self, part: DocumentsPart, item: int, problem: str) -> list[dict[str, Any]]:
         path = part.paths[item]
         return rows_of(PageTables(path, "", 0, 0, error=f"{path}: {problem}"))
 
-    def kept(self, part: DocumentsPart) -> None:
+    def kept_columns(self, part: DocumentsPart) -> None:
         return None
 
 

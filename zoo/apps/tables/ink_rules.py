@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..documents import Rule, Rules
-from ..documents.rules import MAX_RULES, joined
+from ..documents.rules import MAX_RULES, join_lines
 from .text_lines import letter_height, text_ink
 
 CONTRAST = 24  # grey levels (of 255) between a rule and both of its sides: light grey lines of spreadsheets have 30
@@ -52,7 +52,7 @@ def ink_rules(image: np.ndarray, near: float) -> Rules:
     found = []
     for _ in range(2):
         runs = np.concatenate([_long_runs(_ruled(grey, thick), long), _long_runs(_edges(grey), long)])
-        lines = joined(runs, thick / 2, long)
+        lines = join_lines(runs, thick / 2, long)
         lines = lines[np.argsort(lines[:, 1] - lines[:, 2], kind="stable")[:MAX_RULES]]
         lines = lines[_drawn(lines, runs, grey.shape) >= DRAWN]
         found.append(tuple(sorted(Rule(*line) for line in lines.tolist())))

@@ -236,7 +236,7 @@ function grid(t) {
   return rows;
 }
 
-// A text with an apostrophe before each part that a spreadsheet program could run: zoo.apps.batch.formulas.harmless.
+// A text with an apostrophe before each part that a spreadsheet program could run: zoo.apps.batch.formulas.escape_formulas.
 const HARMLESS = new RegExp("^(?:" + settings.harmless + ")$", "u"), PARTS = new RegExp(settings.parts);
 function harmless(text) {
   const isFormula = (part) => {

@@ -44,9 +44,9 @@ MAX_BYTES = 256 << 20  # of all pages, which browsers still open
 # What the script has to know of formulas in CSV and of numbers: those of the other writers.
 PATTERNS = {
     "formula": formulas.FORMULA,
-    "harmless": formulas.HARMLESS,
+    "harmless": formulas.HARMLESS_PATTERN,
     "parts": formulas.PARTS.pattern,
-    "blank": formulas.BLANK,
+    "blank": formulas.BLANK_CHARACTERS,
     "number": NUMBER.pattern.replace("(?P<", "(?<"),
     "money": CURRENCIES,
     "minus": MINUS,

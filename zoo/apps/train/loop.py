@@ -37,7 +37,7 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
     "cosine": lambda part: 0.5 * (1 + math.cos(math.pi * part)),
     "constant": lambda part: 1.0,
 }
-PATIENCE = 0.5  # seconds between progress lines
+PROGRESS_SECONDS = 0.5  # seconds between progress lines
 
 
 class StoppedError(ZooError):
@@ -187,7 +187,7 @@ class Run:
             self.save()
             recent = self.losses[-every:]
             self.log(step=self.step, loss=round(sum(recent) / len(recent), 6))
-        if self.progress and not self.rank and (self.step == steps or time.time() - self._shown > PATIENCE):
+        if self.progress and not self.rank and (self.step == steps or time.time() - self._shown > PROGRESS_SECONDS):
             self._shown = time.time()
             pace = (self._shown - self._begun[0]) / (self.step - self._begun[1])
             left = pace * (steps - self.step)
@@ -231,7 +231,7 @@ class Run:
             total += float(loss.detach())
         parameters = [] if self.sharded else self.parameters.values()  # sharded gradients are averaged already
         gradients = [p.grad for p in parameters if p.grad is not None]
-        total = _averaged(total, gradients, self.device, self.world)
+        total = _average_gradients(total, gradients, self.device, self.world)
         if not math.isfinite(total):
             self.optimiser.zero_grad()
             kept = f"the last good state is in {self.path}" if self.path.exists() else "no state was saved yet"
@@ -251,12 +251,14 @@ class Run:
 
     def save(self) -> None:
         """Write the state and the curve of losses; a kill or a full disk leaves the previous state."""
-        rng = _gathered(torch.get_rng_state(), self.world)
+        rng = _gather(torch.get_rng_state(), self.world)
         on_gpu = self.device.type == "cuda"
-        cuda = _gathered(torch.cuda.get_rng_state(self.device), self.world) if on_gpu else []
-        tensors = {name: self._whole(p.detach()) for name, p in {**self.statistics(), **self.parameters}.items()}
+        cuda = _gather(torch.cuda.get_rng_state(self.device), self.world) if on_gpu else []
+        tensors = {
+            name: self._gather_tensor(p.detach()) for name, p in {**self.statistics(), **self.parameters}.items()
+        }
         optimiser = self.optimiser.state_dict()
-        moments = {i: {k: self._whole(v) for k, v in one.items()} for i, one in optimiser["state"].items()}
+        moments = {i: {k: self._gather_tensor(v) for k, v in one.items()} for i, one in optimiser["state"].items()}
         if self.rank:
             return
         state = {"identity": self.identity, "step": self.step, "losses": self.losses, "rng": rng, "cuda_rng": cuda}
@@ -321,9 +323,9 @@ class Run:
         self.parameters, self.loss = dict(sharded.named_parameters()), sharded.loss
         return sharded
 
-    def _whole(self, x: Any) -> Any:
+    def _gather_tensor(self, x: Any) -> Any:
         """The whole of a tensor that may be sharded."""
-        return self.sharded.whole(x) if self.sharded else x
+        return self.sharded.gather_tensor(x) if self.sharded else x
 
     def _like(self, x: Any, parameter: Any) -> Any:
         """This process's part of a whole tensor, if the parameter is sharded."""
@@ -365,14 +367,14 @@ def _processes(device: torch.device) -> tuple[int, int]:
     return dist.get_rank(), dist.get_world_size()
 
 
-def _gathered(x: Tensor, world: int) -> list[Tensor]:
+def _gather(x: Tensor, world: int) -> list[Tensor]:
     found = [x] * world
     if world > 1:
         torch.distributed.all_gather_object(found, x)
     return found
 
 
-def _averaged(loss: float, gradients: list[Tensor], device: torch.device, world: int) -> float:
+def _average_gradients(loss: float, gradients: list[Tensor], device: torch.device, world: int) -> float:
     """Average the gradients over all processes in place -> the averaged loss."""
     if world == 1:
         return loss

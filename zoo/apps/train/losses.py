@@ -14,9 +14,9 @@ from torch import Tensor
 
 from ...errors import InputError, UnsupportedError, check_choice
 from ...registry import FAMILIES
-from .set_loss import set_loss, wide
+from .set_loss import set_loss, widen
 
-IGNORED = -100  # label of tokens without a loss, such as padding
+IGNORE_INDEX = -100  # label of tokens without a loss, such as padding
 PROBLEMS = ("regression", "single_label_classification", "multi_label_classification")
 
 Inputs = Mapping[str, Any]
@@ -55,10 +55,10 @@ def loss_of(architecture: str, model_type: str) -> str | None:
     return family.loss_of(family.head(architecture) or "")
 
 
-def cross_entropy(logits: Tensor, labels: Any, ignored: int = IGNORED) -> Tensor:
+def cross_entropy(logits: Tensor, labels: Any, ignored: int = IGNORE_INDEX) -> Tensor:
     """The mean over labels that are not `ignored`.  logits (..., C), labels (...) in [0, C)."""
     target = _integers(labels, logits).reshape(-1)
-    logits = wide(logits).reshape(-1, logits.shape[-1])
+    logits = widen(logits).reshape(-1, logits.shape[-1])
     if len(target) != len(logits):
         raise InputError(f"there are {len(target)} labels for {len(logits)} outputs of the model")
     judged = target[target != ignored]
@@ -76,7 +76,7 @@ def cross_entropy(logits: Tensor, labels: Any, ignored: int = IGNORED) -> Tensor
 def shift_right(labels: Tensor, start: int, padding: int) -> Tensor:
     """The decoder's input for `labels` (B, T): the start token, then all labels but the last."""
     begun = torch.cat([torch.full_like(labels[:, :1], start), labels[:, :-1]], 1)
-    return begun.masked_fill(begun == IGNORED, padding)
+    return begun.masked_fill(begun == IGNORE_INDEX, padding)
 
 
 def _integers(labels: Any, like: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def _integers(labels: Any, like: Tensor) -> Tensor:
     return found.long()
 
 
-def _each(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+def _classification_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     return cross_entropy(model(**inputs), labels)
 
 
@@ -109,7 +109,7 @@ def _classes(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     if target.shape != logits.shape:
         raise InputError(f"labels have shape {tuple(target.shape)}, expected {tuple(logits.shape)}")
     judge = F.mse_loss if problem == "regression" else F.binary_cross_entropy_with_logits
-    return judge(wide(logits), target.to(wide(logits).dtype))
+    return judge(widen(logits), target.to(widen(logits).dtype))
 
 
 def _answer(model: Any, inputs: Inputs, labels: Any) -> Tensor:
@@ -125,8 +125,8 @@ def _pretraining(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     return cross_entropy(words, labels["labels"]) + cross_entropy(following, labels["next_sentence_label"])
 
 
-def _replaced(model: Any, inputs: Inputs, labels: Any) -> Tensor:
-    logits, mask = wide(model(**inputs)), inputs.get("attention_mask")
+def _replaced_token_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    logits, mask = widen(model(**inputs)), inputs.get("attention_mask")
     target = torch.as_tensor(labels, device=logits.device)
     if target.shape != logits.shape:
         raise InputError(f"labels have shape {tuple(target.shape)}, expected {tuple(logits.shape)}")
@@ -155,14 +155,14 @@ def _segmentation(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     cfg, maps = model.config, model.maps(model.pixels(**inputs))
     target = _integers(labels, maps[0])
 
-    def judged(logits: Tensor) -> Tensor:
+    def loss_at(logits: Tensor) -> Tensor:
         large = F.interpolate(logits.permute(0, 3, 1, 2), target.shape[1:], mode="bilinear", align_corners=False)
         return cross_entropy(large.permute(0, 2, 3, 1), target, ignored=cfg.semantic_loss_ignore_index)
 
-    loss = judged(model.decode_head(maps))
+    loss = loss_at(model.decode_head(maps))
     if model.auxiliary_head is None:
         return loss
-    return loss + cfg.auxiliary_loss_weight * judged(model.auxiliary_head(maps))
+    return loss + cfg.auxiliary_loss_weight * loss_at(model.auxiliary_head(maps))
 
 
 def _detection(model: Any, inputs: Inputs, labels: Any) -> Tensor:
@@ -179,7 +179,7 @@ def _detection(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 
 def _pairs(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     """The loss of texts and images in pairs, of which each text fits its own image alone."""
-    logits = wide(model(**inputs).logits_per_text)
+    logits = widen(model(**inputs).logits_per_text)
     if logits.shape[0] != logits.shape[1]:
         raise InputError(f"there are {logits.shape[0]} texts for {logits.shape[1]} images, expected one for each")
     own = torch.arange(len(logits), device=logits.device)
@@ -202,14 +202,14 @@ def _written_text(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 
 
 LOSSES: dict[str, Loss] = {
-    "tokens": _each,
-    "tags": _each,
-    "choice": _each,
+    "tokens": _classification_loss,
+    "tags": _classification_loss,
+    "choice": _classification_loss,
     "next token": _next_token,
     "classes": _classes,
     "span": _answer,
     "pretraining": _pretraining,
-    "replaced tokens": _replaced,
+    "replaced tokens": _replaced_token_loss,
     "hidden pixels": _hidden_pixels,
     "visual tokens": _hidden_tokens,
     "segmentation": _segmentation,

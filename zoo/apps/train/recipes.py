@@ -17,10 +17,10 @@ from torch import Tensor
 from ...errors import InputError, UnsupportedError
 from ...images import open_image
 from .data import Row, column
-from .losses import IGNORED, compute_loss
+from .losses import IGNORE_INDEX, compute_loss
 
 MAX_TOKENS = 512
-SIMILARITY_SCALE = 20.0  # of cosines, as sentence-transformers has it
+SIMILARITY_SCALE = 20.0  # multiplies cosines, as in sentence-transformers
 
 
 class TrainingRecipe:
@@ -49,12 +49,12 @@ class TrainingRecipe:
         """The loss of a batch, given as indices of rows."""
         raise NotImplementedError
 
-    def _needed(self) -> str:
+    def _require_labels(self) -> str:
         if self.label_column is None:
             raise InputError(f"{self.source}: this task needs the column of the answers (--label)")
         return self.label_column
 
-    def _encoded(self, task: Any, texts: list[str]) -> Any:
+    def _encode(self, task: Any, texts: list[str]) -> Any:
         self.tokenizer, self.model = task.tokenizer, task.model
         return task.tokenizer.encode_batch(texts, truncation=True, max_length=min(task.max_tokens, MAX_TOKENS))
 
@@ -76,7 +76,7 @@ class TrainingRecipe:
         return [*ids, eos] if end and eos is not None and ids[-1] != eos else ids
 
 
-def _padded(rows: Sequence[Sequence[int]], fill: int) -> np.ndarray:
+def _pad(rows: Sequence[Sequence[int]], fill: int) -> np.ndarray:
     padded = np.full((len(rows), max(map(len, rows))), fill)
     for row, ids in zip(padded, rows, strict=True):
         row[: len(ids)] = ids
@@ -98,12 +98,12 @@ class ClassifyTexts(TrainingRecipe):
     head_labels = True
 
     def names(self) -> list[str]:
-        name = self._needed()
+        name = self._require_labels()
         self.answers = column(self.rows, name, self.source)
         return _distinct(set(self.answers), self.source, name)
 
     def prepare(self, task: Any) -> None:
-        self.encodings = self._encoded(task, column(self.rows, self.texts, self.source))
+        self.encodings = self._encode(task, column(self.rows, self.texts, self.source))
         ids = task.config.label2id  # which is made anew each time
         self.targets = [ids[answer] for answer in self.answers]
 
@@ -131,7 +131,7 @@ class TagWords(TrainingRecipe):
     head_labels = True
 
     def names(self) -> list[str]:
-        name = self._needed()
+        name = self._require_labels()
         self.words, self.answers = (column(self.rows, key, self.source, list) for key in (self.texts, name))
         for i, (words, labels) in enumerate(zip(self.words, self.answers, strict=True)):
             if len(words) != len(labels) or not all(isinstance(x, str) for x in (*words, *labels)):
@@ -141,12 +141,12 @@ class TagWords(TrainingRecipe):
         return _distinct({label for labels in self.answers for label in labels}, self.source, name)
 
     def prepare(self, task: Any) -> None:
-        self.encodings = self._encoded(task, [" ".join(words) for words in self.words])
+        self.encodings = self._encode(task, [" ".join(words) for words in self.words])
         self.ids = task.config.label2id
 
     def loss(self, chosen: list[int]) -> Tensor:
         batch = self.tokenizer.pad(self.encodings, chosen, padding_side="right")
-        targets = np.full(batch.input_ids.shape, IGNORED)
+        targets = np.full(batch.input_ids.shape, IGNORE_INDEX)
         for b, i in enumerate(chosen):
             at, begins = 0, {}
             for word, label in zip(self.words[i], self.answers[i], strict=True):
@@ -182,8 +182,8 @@ class EmbedPairs(TrainingRecipe):
                 "by mean, cls or lasttoken with at most one step can be trained"
             )
         self.pooling = encoder.pooling[0]
-        sides = (column(self.rows, name, self.source) for name in (self.texts, self._needed()))
-        self.sides = [self._encoded(task, texts) for texts in sides]
+        sides = (column(self.rows, name, self.source) for name in (self.texts, self._require_labels()))
+        self.sides = [self._encode(task, texts) for texts in sides]
 
     def loss(self, chosen: list[int]) -> Tensor:
         if len(chosen) < 2:
@@ -229,8 +229,8 @@ class ContinueTexts(TrainingRecipe):
 
     def loss(self, chosen: list[int]) -> Tensor:
         rows = [self.ids[i] for i in chosen]
-        ids = _padded([row for row, _ in rows], 0)
-        labels = _padded([[IGNORED] * asked_from + row[asked_from:] for row, asked_from in rows], IGNORED)
+        ids = _pad([row for row, _ in rows], 0)
+        labels = _pad([[IGNORE_INDEX] * asked_from + row[asked_from:] for row, asked_from in rows], IGNORE_INDEX)
         mask = np.arange(ids.shape[1]) < np.array([[len(row)] for row, _ in rows])
         return compute_loss(self.model, {"input_ids": ids, "attention_mask": mask}, labels)
 
@@ -245,7 +245,7 @@ class ReadLines(TrainingRecipe):
         self.paths = images_of(self.rows, self.texts, self.source)
         limit = task.config.decoder.max_position_embeddings - 1
         self.ids: list[list[int]] = []
-        for i, text in enumerate(column(self.rows, self._needed(), self.source)):
+        for i, text in enumerate(column(self.rows, self._require_labels(), self.source)):
             ids = self._ids(task, text, end=True)
             if len(ids) > limit:
                 raise InputError(
@@ -254,7 +254,7 @@ class ReadLines(TrainingRecipe):
             self.ids.append(ids)
 
     def loss(self, chosen: list[int]) -> Tensor:
-        return compute_loss(self.model, self._pixels(chosen), _padded([self.ids[i] for i in chosen], IGNORED))
+        return compute_loss(self.model, self._pixels(chosen), _pad([self.ids[i] for i in chosen], IGNORE_INDEX))
 
 
 def images_of(rows: Sequence[Row], name: str, source: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from ...errors import InputError
 from ...optional import import_optional
 
 
-def wide(x: Tensor) -> Tensor:
+def widen(x: Tensor) -> Tensor:
     """The tensor in float32, or in its type if that is wider."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
@@ -33,7 +33,7 @@ def set_loss(logits: Tensor, boxes: Tensor, labels: Sequence[Mapping[str, Any]],
     wanted, places, targets = torch.full((B, Q), none, device=logits.device), [], []
     for b, one in enumerate(labels):
         classes = torch.as_tensor(one["class_labels"], device=logits.device).long().reshape(-1)
-        true = torch.as_tensor(one["boxes"], device=logits.device, dtype=wide(boxes).dtype).reshape(-1, 4)
+        true = torch.as_tensor(one["boxes"], device=logits.device, dtype=widen(boxes).dtype).reshape(-1, 4)
         if len(classes) != len(true) or (len(classes) and not 0 <= int(classes.min()) <= int(classes.max()) < none):
             raise InputError(f"labels[{b}]: expected class_labels in 0 ... {none - 1} and a box for each of them")
         if len(classes) > Q:
@@ -42,10 +42,10 @@ def set_loss(logits: Tensor, boxes: Tensor, labels: Sequence[Mapping[str, Any]],
         wanted[b, query] = classes[truth]
         places.append(torch.stack([torch.full_like(query, b), query]))
         targets.append(true[truth])
-    weight = torch.ones(none + 1, device=logits.device, dtype=wide(logits).dtype)
+    weight = torch.ones(none + 1, device=logits.device, dtype=widen(logits).dtype)
     weight[none] = cfg.eos_coefficient
-    loss = F.cross_entropy(wide(logits).transpose(1, 2), wanted, weight)
-    found, true = wide(boxes)[tuple(torch.cat(places, 1))], torch.cat(targets)
+    loss = F.cross_entropy(widen(logits).transpose(1, 2), wanted, weight)
+    found, true = widen(boxes)[tuple(torch.cat(places, 1))], torch.cat(targets)
     count = max(len(true), 1)
     loss = loss + cfg.bbox_loss_coefficient * (found - true).abs().sum() / count
     return loss + cfg.giou_loss_coefficient * (1 - giou(corners(found), corners(true))).sum() / count
@@ -57,8 +57,8 @@ def match(logits: Tensor, boxes: Tensor, classes: Tensor, true: Tensor, cfg: Any
     (n,) in ascending order, and the object of each (n,).
     """
     linear_sum_assignment = import_optional("scipy.optimize", "the loss of detection", "train").linear_sum_assignment
-    boxes = wide(boxes)
-    cost = cfg.bbox_cost * torch.cdist(boxes, true, p=1) - cfg.class_cost * wide(logits).softmax(-1)[:, classes]
+    boxes = widen(boxes)
+    cost = cfg.bbox_cost * torch.cdist(boxes, true, p=1) - cfg.class_cost * widen(logits).softmax(-1)[:, classes]
     cost = cost - cfg.giou_cost * giou(corners(boxes)[:, None], corners(true)[None])
     rows, columns = linear_sum_assignment(torch.nan_to_num(cost, 1e9, 1e9, -1e9).cpu().numpy())
     return torch.as_tensor(rows, device=logits.device), torch.as_tensor(columns, device=logits.device)
@@ -76,9 +76,9 @@ def giou(a: Tensor, b: Tensor) -> Tensor:
     def area(x: Tensor) -> Tensor:
         return (x[..., 2] - x[..., 0]).clamp(min=0) * (x[..., 3] - x[..., 1]).clamp(min=0)
 
-    def spanned(least: Any, most: Any) -> Tensor:
+    def span(least: Any, most: Any) -> Tensor:
         return torch.cat([least(a[..., :2], b[..., :2]), most(a[..., 2:], b[..., 2:])], -1)
 
-    both = area(spanned(torch.maximum, torch.minimum))
-    either, around = area(a) + area(b) - both, area(spanned(torch.minimum, torch.maximum))
+    both = area(span(torch.maximum, torch.minimum))
+    either, around = area(a) + area(b) - both, area(span(torch.minimum, torch.maximum))
     return both / either.clamp(min=1e-12) - (around - either) / around.clamp(min=1e-12)

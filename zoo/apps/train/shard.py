@@ -39,17 +39,17 @@ class _Shell(nn.Module):
     def put(self) -> None:
         """Set the current parameters in the model."""
         for module, attribute, template in self.places:
-            setattr(module, attribute, self._filled(template))
+            setattr(module, attribute, self._fill(template))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         self.put()
         return self.call(*args, **kwargs)
 
-    def _filled(self, template: Any) -> Any:
+    def _fill(self, template: Any) -> Any:
         if isinstance(template, _Key):
             return getattr(self, template.name)
         if isinstance(template, (list, tuple)):
-            return type(template)(map(self._filled, template))
+            return type(template)(map(self._fill, template))
         return template
 
 
@@ -80,7 +80,7 @@ class ShardedModel:
             shell = _Shell(unit, partial(type(unit).__call__, unit), {i for i in own if times[i] == 1})
             if shell.keys:
                 unit._shell = shell
-                unit.__class__ = _routed(type(unit))
+                unit.__class__ = _route_calls(type(unit))
                 fully_shard(shell)
                 self.shells.append(shell)
         kept = {i for shell in self.shells for i in shell.keys}
@@ -101,7 +101,7 @@ class ShardedModel:
         return self.root(examples)
 
     @staticmethod
-    def whole(x: Any) -> Any:
+    def gather_tensor(x: Any) -> Any:
         """The whole of a sharded tensor; all processes must call it."""
         return x.full_tensor() if isinstance(x, DTensor) else x
 
@@ -116,7 +116,7 @@ class ShardedModel:
         """Restore the model, with the trained parameters; all processes must call it."""
         for shell in (*self.shells, self.root):
             for key, parameter in list(shell.named_parameters(recurse=False)):
-                found = self.whole(parameter).detach().requires_grad_(parameter.requires_grad)
+                found = self.gather_tensor(parameter).detach().requires_grad_(parameter.requires_grad)
                 shell._parameters.pop(key)
                 setattr(shell, key, found)
             shell.put()
@@ -160,7 +160,7 @@ def _with_keys(value: Any, keys: dict[int, str]) -> Any:
     return type(value)(_with_keys(one, keys) for one in value) if isinstance(value, (list, tuple)) else value
 
 
-def _routed(cls: type) -> type:
+def _route_calls(cls: type) -> type:
     """The class of a layer that is called by its shell."""
 
     class Routed(cls):

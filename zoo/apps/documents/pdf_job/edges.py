@@ -12,11 +12,11 @@ from pypdfium2 import raw
 
 from .places import MAX_DEPTH, Matrix, at, clip_of, matrix_of, times, to_pixels
 
-MAX_OBJECTS = 100_000  # of a page that are looked at for lines, those inside of forms too
-MAX_POINTS = 300_000  # of paths
-MAX_EDGES = 60_000  # of its lines and boxes: a full table of 100 x 30 cells with a box for each has 12,000
-THIN = 3.0  # points: a box that is no wider is a line
-DASHED = 0.3  # the share of a dashed line that is drawn, at least
+MAX_OBJECTS = 100_000  # objects of a page that are looked at for lines, those inside of forms too
+MAX_POINTS = 300_000  # points of paths
+MAX_EDGES = 60_000  # lines and boxes: a full table of 100 x 30 cells with a box for each has 12,000
+MAX_LINE_WIDTH = 3.0  # points: a box that is no wider is a line
+MIN_DASH_SHARE = 0.3  # the share of a dashed line that is drawn, at least
 
 Edge = tuple[float, float, float, float, float, float]  # x0, y0, x1, y1, width, the share that is drawn
 
@@ -51,7 +51,7 @@ def _edges(page: Any) -> Iterator[Edge]:
         if stroked.value:
             if raw.FPDFPageObj_GetStrokeWidth(one, width):
                 wide = width.value * max(abs(own[0]), abs(own[1]))
-            share = DASHED if raw.FPDFPageObj_GetDashCount(one) > 0 else 1.0
+            share = MIN_DASH_SHARE if raw.FPDFPageObj_GetDashCount(one) > 0 else 1.0
         clip = None if stroked.value else clip_of(one, matrix)
         points: list[tuple[float, float]] = []
         count = min(raw.FPDFPath_CountSegments(one), left)
@@ -80,14 +80,14 @@ def _sides(
     x0, y0 = map(min, zip(*points, strict=True))
     x1, y1 = map(max, zip(*points, strict=True))
     flat = min(x1 - x0, y1 - y0)
-    if flat <= THIN and wide <= THIN:
+    if flat <= MAX_LINE_WIDTH and wide <= MAX_LINE_WIDTH:
         x, y = (x0 + x1) / 2, (y0 + y1) / 2
         yield (x0, y, x1, y, flat + wide, share) if x1 - x0 >= y1 - y0 else (x, y0, x, y1, flat + wide, share)
         return
     for (a, b), (c, d) in itertools.pairwise([*points, points[0]] if filled else points):
         if not min(abs(a - c), abs(b - d)) <= 0.5 < max(abs(a - c), abs(b - d)):
             continue
-        if wide <= THIN:
+        if wide <= MAX_LINE_WIDTH:
             yield a, b, c, d, wide, share
         else:  # a line as wide as a box
             x, y = (0.0, wide / 2) if abs(b - d) <= 0.5 else (wide / 2, 0.0)

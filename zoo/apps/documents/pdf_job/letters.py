@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pypdfium2 import raw
 
-from .places import EVERYWHERE, Axes, Box, clip_of, inverse, matrix_of, times, to_pixels
+from .places import WHOLE_PLANE, Axes, Box, clip_of, inverse, matrix_of, times, to_pixels
 
 # PDFium's codes of a hyphen at the end of a line, and the soft hyphen.
 DASHES = {0x02: "-", 0xFFFE: "-", 0xAD: "-"}
@@ -27,7 +27,7 @@ MAX_LETTER_HEIGHT = 2.0  # a higher box is a mistake of the font
 # width or height away: of two letters in a row the second begins where the first ends.
 MAX_SHADOW = 0.2
 SQUARE = 32.0  # points: the side of the squares that letters are sorted into, to find those near each other
-MAX_DOUBLES = 8  # of a letter in a square are looked at
+MAX_DOUBLES = 8  # doubles of a letter in a square that are looked at
 
 
 class Character(NamedTuple):
@@ -35,7 +35,7 @@ class Character(NamedTuple):
 
     text: str
     box: Box  # in points
-    size: float  # of the font, in points
+    size: float  # the font's, in points
     number: int  # in the text layer, from 0
 
 
@@ -52,7 +52,7 @@ def words(page: Any, text: Any, count: int, size: tuple[int, int]) -> dict[str, 
     found, off, clips = [], 0, _Clips(text)
     fonts: dict[int | None, int] = {}
     in_pixels, along = to_pixels(page, size)
-    for word in filter(None, map(clips.seen, without_doubles(words_of(letters)))):
+    for word in filter(None, map(clips.visible_letters, without_doubles(words_of(letters)))):
         (a0, b0, a1, b1), first = zip(*(letter.box for letter in word), strict=True), word[0].number
         x0, y0, x1, y1 = in_pixels((min(a0), min(b0), max(a1), max(b1)))
         if 0 <= (x0 + x1) / 2 <= size[1] and 0 <= (y0 + y1) / 2 <= size[0]:
@@ -63,7 +63,7 @@ def words(page: Any, text: Any, count: int, size: tuple[int, int]) -> dict[str, 
             font = raw.FPDFTextObj_GetFont(one)
             number = fonts.setdefault(ctypes.addressof(font.contents) if font else None, len(fonts))
             colour = _colour(text, first) if mode == raw.FPDF_TEXTRENDERMODE_FILL else None
-            found.append([spelled(word), [x0, y0, x1, y1], angle, colour, number])
+            found.append([spell(word), [x0, y0, x1, y1], angle, colour, number])
         else:
             off += 1
     return {"words": found, "off": off, "clipped": clips.count}
@@ -181,9 +181,9 @@ class _Clips:
     """Takes the letters away from words that clips hide; `count` is how many."""
 
     def __init__(self, text: Any):
-        self.text, self.count, self.of, self.box = text, 0, None, EVERYWHERE
+        self.text, self.count, self.of, self.box = text, 0, None, WHOLE_PLANE
 
-    def seen(self, word: list[Character]) -> list[Character]:
+    def visible_letters(self, word: list[Character]) -> list[Character]:
         """The letters of a word that are seen."""
         if all(_holds(self._box(end.number), end.box) for end in (word[0], word[-1])):
             return word
@@ -196,7 +196,7 @@ class _Clips:
         one = raw.FPDFText_GetTextObject(self.text, i)
         address = ctypes.addressof(one.contents) if one else None
         if address != self.of:
-            self.of, self.box = address, EVERYWHERE
+            self.of, self.box = address, WHOLE_PLANE
             if one and raw.FPDFClipPath_CountPaths(raw.FPDFPageObj_GetClipPath(one)) > 0:
                 matrix = raw.FS_MATRIX()
                 raw.FPDFText_GetMatrix(self.text, i, matrix)
@@ -231,7 +231,7 @@ def words_of(letters: list[Character | None]) -> list[list[Character]]:
     return words
 
 
-def spelled(word: list[Character]) -> str:
+def spell(word: list[Character]) -> str:
     """The text of a word; Arabic letters of one glyph are turned around, which PDFium gives last letter first."""
     text = "".join(letter.text for letter in word)
     if text.isascii():

@@ -10,11 +10,11 @@ from typing import Any
 from pypdfium2 import raw
 
 Box = tuple[float, float, float, float]
-Matrix = tuple[float, float, float, float, float, float]  # as in PDF: x' = a x + c y + e, y' = b x + d y + f
+Matrix = tuple[float, float, float, float, float, float]  # PDF's: x' = a x + c y + e, y' = b x + d y + f
 Axes = tuple[tuple[float, float], tuple[float, float]]
 
-EVERYWHERE = (-math.inf, -math.inf, math.inf, math.inf)
-MAX_DEPTH = 8  # of clips in clips, and of forms in forms
+WHOLE_PLANE = (-math.inf, -math.inf, math.inf, math.inf)
+MAX_DEPTH = 8  # clips in clips, and forms in forms
 MAX_CLIP = 24  # points of a clip that is a box
 
 
@@ -46,7 +46,7 @@ def to_pixels(page: Any, size: tuple[int, int]) -> tuple[Callable[[Box], Box], A
 def clip_of(one: Any, matrix: Matrix) -> tuple[float, ...]:
     """The box around what an object's clip paths leave of it."""
     clip, x, y = raw.FPDFPageObj_GetClipPath(one), ctypes.c_float(), ctypes.c_float()
-    box = EVERYWHERE
+    box = WHOLE_PLANE
     for i in range(min(raw.FPDFClipPath_CountPaths(clip), MAX_DEPTH)):
         points = []
         for k in range(count := raw.FPDFClipPath_CountPathSegments(clip, i)):

