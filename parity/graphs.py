@@ -44,7 +44,7 @@ class _Staged(Runner):
         if not traced.signature.fits(*records):
             traced = trace(made, *records, any_size=True)
         with tempfile.TemporaryDirectory(prefix="parity-", ignore_cleanup_errors=True) as folder:
-            graph = self.runner.opened(write_graph(traced, Path(folder), "stages", ""))
+            graph = self.runner.open_graph(write_graph(traced, Path(folder), "stages", ""))
             arrays = graph.session(traced.signature.feed(*records))
         for one, array in zip(traced.signature.outputs, arrays, strict=True):
             self.found[one.name] = array.transpose(0, 2, 3, 1) if one.is_image else array

@@ -111,7 +111,7 @@ def opened(tiny: bool, folder: Path, minutes: float = math.inf, only: str = "") 
     from zoo.engines import triton as kernels
 
     interpreter.install()
-    with kernels.interpreted(), torch.no_grad():
+    with kernels.interpreting(), torch.no_grad():
         yield Bench("cpu", "interpreter", tiny, True, folder, minutes, only)
 
 

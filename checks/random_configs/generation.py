@@ -12,7 +12,7 @@ import numpy as np
 
 from zoo import ops
 from zoo.generate import GenerationConfig, generate
-from zoo.generate.sampling import constrained, distribution
+from zoo.generate.sampling import constrain_scores, distribution
 from zoo.inputs.encoder_decoder import EncoderDecoder
 
 from .comparing import DIFFERS, EQUAL, Verdict, described, guarded, read
@@ -224,7 +224,7 @@ def _other_chances(
 
         def ours(ids: np.ndarray = ids, n: int = n) -> np.ndarray:
             logits = ops.to_numpy(model.next_logits(ids[None], None, model.new_cache(1, len(ids)), **given))
-            row = constrained(np.asarray(logits, np.float32), [ids], [n], [fewest], config, [limit])[0]
+            row = constrain_scores(np.asarray(logits, np.float32), [ids], [n], [fewest], config, [limit])[0]
             found = np.zeros(len(row))
             at, p = distribution(row, config)
             found[at] = p

@@ -10,7 +10,7 @@ import pytest
 import zoo
 from zoo.apps.cli import embed as command
 from zoo.apps.cli import main
-from zoo.tasks.vectors import quantised
+from zoo.tasks.vectors import quantise
 
 TEXTS = ["a cat", "the sea and the sky", "", "東京", *(f"text {i}" for i in range(9))]
 
@@ -51,7 +51,7 @@ def run(folder, tmp_path, monkeypatch):
 @pytest.mark.parametrize("precision", ["float32", "int8", "ubinary"])
 def test_each_format(run, folder, tmp_path, precision):
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow, which writes Parquet")
-    wanted = quantised(zoo.load(folder)(TEXTS), precision)
+    wanted = quantise(zoo.load(folder)(TEXTS), precision)
     for name in ("x.npy", "x.safetensors", "x.parquet"):
         assert run(name, "--precision", precision) == 0
     found = np.load(tmp_path / "x.npy", mmap_mode="r")

@@ -52,7 +52,7 @@ def test_rows_get_the_tokens_of_their_prompts_alone(llama, sampled):
     seen = run(ContinuousBatch(llama, 3), [(4 * i, one) for i, one in enumerate(requests)])
     assert max(len(set(step)) for step in seen) == 3
     for one in requests:
-        assert one.generated == alone(llama, one.prompt, one.config)
+        assert one.generated_ids == alone(llama, one.prompt, one.config)
 
 
 def test_continuations_are_those_of_generate(llama):
@@ -61,7 +61,7 @@ def test_continuations_are_those_of_generate(llama):
     requests = [Request(prompt, config, index=i) for i in range(3)]
     batch = ContinuousBatch(llama, 3)
     run(batch, [(0, one) for one in requests])
-    assert [one.generated for one in requests] == [alone(llama, prompt, config, i) for i in range(3)]
+    assert [one.generated_ids for one in requests] == [alone(llama, prompt, config, i) for i in range(3)]
     assert batch.reused == 2 * ((len(prompt) - 1) // BLOCK * BLOCK) > 0
 
 
@@ -87,7 +87,7 @@ def test_a_cancelled_row_leaves_before_the_next_step(llama):
     requests[2].cancelled = True
     assert {step.request for step in batch.step()} == {requests[1]}
     run(batch, [])
-    assert requests[1].generated == alone(llama, requests[1].prompt, requests[1].config)
+    assert requests[1].generated_ids == alone(llama, requests[1].prompt, requests[1].config)
     assert batch.close() == []
 
 
@@ -105,7 +105,7 @@ def test_an_error_ends_its_row_alone(llama):
     assert error.request is bad
     assert bad.new == 3
     assert isinstance(error.error, ZooError)
-    assert good.generated == alone(llama, good.prompt, good.config)
+    assert good.generated_ids == alone(llama, good.prompt, good.config)
 
 
 def test_the_likeliest_tokens_are_reported(llama):
@@ -135,4 +135,4 @@ def test_rows_on_onnx_runtime_are_those_of_prompts_alone():
     requests = [Request(llm.tokenizer(text).input_ids[0], config) for text in texts]
     run(ContinuousBatch(decoder, 3), [(5 * i, one) for i, one in enumerate(requests)])
     for one in requests:
-        assert one.generated == alone(decoder, one.prompt, config)
+        assert one.generated_ids == alone(decoder, one.prompt, config)

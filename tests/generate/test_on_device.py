@@ -69,7 +69,7 @@ def test_draws_at_the_ends():
     p = torch.tensor([[0.0, 0.25, 0.0, 0.75, 0.0]], dtype=torch.float64)
     wanted = {0.0: 1, 0.25: 3, 0.2499: 1, 0.9999: 3, 1.0: 3}
     for draw, token in wanted.items():
-        assert on_device.drawn(p, np.array([draw])).tolist() == [[token]]
+        assert on_device.draw_tokens(p, np.array([draw])).tolist() == [[token]]
 
 
 def test_the_first_of_equals_and_halves():

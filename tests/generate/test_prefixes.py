@@ -51,7 +51,7 @@ def computed(batch: ContinuousBatch, model: Counted, prompt: list[int], owner: s
     batch.add(request)
     while batch.rows or batch.waiting:
         assert not any(step.error for step in batch.step())
-    return request.generated, model.count - before - (request.new - 1)
+    return request.generated_ids, model.count - before - (request.new - 1)
 
 
 def alone(model: Any, prompt: list[int]) -> list[int]:
@@ -130,13 +130,13 @@ def test_random_rows_keep_their_own_numbers(llama):
         stem = stems[rng.integers(3)][: rng.integers(1, 70)]
         ids = np.append(stem, rng.integers(0, 60, rng.integers(1, 40)))
         cache = llama.new_cache(1, len(ids))
-        found += (count := kept.begin(ids[:-1], cache))
+        found += (count := kept.match(ids[:-1], cache))
         llama.next_logits(ids[None, count:], None, cache)
         own = llama.new_cache(1, len(ids))
         llama.next_logits(ids[None], None, own)
         for x, y in zip((*cache.keys, *cache.values), (*own.keys, *own.values), strict=True):
             np.testing.assert_allclose(x, y, atol=1e-5)
-        kept.keep(ids, cache)
+        kept.insert(ids, cache)
     assert found > 500
 
 

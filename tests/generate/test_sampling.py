@@ -9,7 +9,7 @@ import pytest
 
 from zoo.errors import ZooError
 from zoo.generate import GenerationConfig, generate
-from zoo.generate.sampling import constrained, distribution, log_softmax, sample
+from zoo.generate.sampling import constrain_scores, distribution, log_softmax, sample
 
 SETTINGS = [
     {"temperature": t, "top_k": k, "top_p": p, "min_p": m}
@@ -79,7 +79,7 @@ def test_logits_that_are_not_numbers_are_an_error():
 def test_constraints_that_leave_nothing_are_an_error():
     config = GenerationConfig(no_repeat_ngram_size=1)
     with pytest.raises(ZooError, match="exclude every next token"):
-        constrained(np.zeros((1, 3), np.float32), [np.array([0, 1, 2])], [3], [0], config)
+        constrain_scores(np.zeros((1, 3), np.float32), [np.array([0, 1, 2])], [3], [0], config)
 
 
 def test_a_seed_gives_a_row_its_tokens_whatever_the_other_rows(small):

@@ -13,8 +13,8 @@ import zoo
 from zoo.cache import KVCache
 from zoo.errors import InputError, UnsupportedError
 from zoo.generate import GenerationConfig, generate, stream
-from zoo.generate.guesses import following
-from zoo.generate.sampling import revised
+from zoo.generate.drafts import following
+from zoo.generate.sampling import speculative_accept
 from zoo.models.gemma3 import Gemma3ForCausalLM, Gemma3TextConfig
 from zoo.models.gpt2 import GPT2Config, GPT2LMHeadModel
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
@@ -191,7 +191,7 @@ def test_rejection_sampling_has_the_wanted_distribution():
         found = np.zeros(9)
         for token, share in zip(q_ids, q, strict=True):
             for draw, again in itertools.product(grid, grid[::4]):
-                found[revised((p_ids, p), int(token), (q_ids, q), draw, again)] += share
+                found[speculative_accept((p_ids, p), int(token), (q_ids, q), draw, again)] += share
         found /= found.sum()
         np.testing.assert_allclose(found[:6], p, atol=0.02)
         assert not found[6:].any()

@@ -83,7 +83,8 @@ def little_chunks(monkeypatch):
     pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
     from zoo.engines.onnx import decoder
 
-    for name, value in (("CHUNK", 8), ("LEAST", 2), ("SCORES", 1 << 10), ("ROOM", 4), ("ROOM_IN_PLACE", 6)):
+    capacity = {"INITIAL_CAPACITY": 4, "CAPACITY_IN_PLACE": 6}
+    for name, value in {"CHUNK": 8, "MIN_CHUNK": 2, "SCORES": 1 << 10, **capacity}.items():
         monkeypatch.setattr(decoder, name, value)
 
 
@@ -152,15 +153,15 @@ def test_rows_that_come_and_go(engine, pair, monkeypatch):
         assert not any(step.error for step in batch.step())
     for prompt, request in zip(every, requests, strict=True):
         alone = generate(model, [prompt], config)[0][0].ids.tolist()
-        assert request.generated == alone
+        assert request.generated_ids == alone
     assert batch.reused == 16 + 5 * BLOCK + 2 * BLOCK
-    answer = [*every[3], *requests[3].generated]  # what was generated was kept before it was dropped
+    answer = [*every[3], *requests[3].generated_ids]  # what was generated was kept before it was dropped
     batch.add(again := Request([*answer, 5], config))
     reused = batch.reused
     while batch.rows or batch.waiting:
         batch.step()
     assert batch.reused - reused == (len(answer) - 1) // BLOCK * BLOCK
-    assert again.generated == generate(model, [[*answer, 5]], config)[0][0].ids.tolist()
+    assert again.generated_ids == generate(model, [[*answer, 5]], config)[0][0].ids.tolist()
 
 
 @pytest.mark.parametrize("engine", ENGINES)

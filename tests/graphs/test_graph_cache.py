@@ -77,7 +77,7 @@ def test_a_damaged_graph_is_made_again(suffix, content, tmp_path, kept, traces):
 
 @pytest.mark.parametrize("damage", ["other numbers", "numbers of the same time", "cut", "gone"])
 def test_a_damaged_file_of_weights_is_made_again(damage, tmp_path, kept, traces, monkeypatch):
-    monkeypatch.setattr(cache, "EMBEDDED", 0)
+    monkeypatch.setattr(cache, "MAX_EMBEDDED_BYTES", 0)
     folder = build("bert-base-uncased", tmp_path / "a")
     given(folder)
     (path,) = kept.glob("*/*.data")
@@ -179,7 +179,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path, kept):
 def test_a_full_disk_is_one_error(where, tmp_path, kept, monkeypatch):
     folder = build("bert-base-uncased", tmp_path / "a")
     model = zoo.load_model(folder, device="onnx", weights="int8")
-    monkeypatch.setattr(cache, "EMBEDDED", 0)
+    monkeypatch.setattr(cache, "MAX_EMBEDDED_BYTES", 0)
 
     def full(*args):
         raise OSError(28, "No space left on device")
@@ -206,11 +206,11 @@ def test_a_model_larger_than_memory_is_refused(tmp_path, kept, monkeypatch):
 
 
 def test_long_writing_is_announced(tmp_path, kept, monkeypatch, capsys):
-    monkeypatch.setattr(cache, "EMBEDDED", 0)
+    monkeypatch.setattr(cache, "MAX_EMBEDDED_BYTES", 0)
     folder = build("bert-base-uncased", tmp_path / "a")
     given(folder)
     assert not capsys.readouterr().err
-    monkeypatch.setattr(cache, "ANNOUNCED", 1000)
+    monkeypatch.setattr(cache, "MIN_ANNOUNCED_BYTES", 1000)
     given(build("bert-base-uncased", tmp_path / "a", seed=1))
     assert re.fullmatch(
         r"zoo: writing \d+ MB for ONNX Runtime \(BertForMaskedLM.forward, once\): \d+ s\n", capsys.readouterr().err
@@ -229,7 +229,7 @@ def test_a_session_that_packs_begins_when_the_other_has_ended(monkeypatch):
 
     sessions: list[Any] = []
     packed: list[bool] = []
-    made = Session._made
+    made = Session._make_session
 
     def noted(self: Session, is_packed: bool) -> Any:
         assert not any(one() for one in sessions)
@@ -238,7 +238,7 @@ def test_a_session_that_packs_begins_when_the_other_has_ended(monkeypatch):
         packed.append(is_packed)
         return found
 
-    monkeypatch.setattr(Session, "_made", noted)
+    monkeypatch.setattr(Session, "_make_session", noted)
     w = np.arange(12, dtype=np.float32).reshape(3, 4)
     x, y = (onnx.helper.make_tensor_value_info(name, 1, ["B", n]) for name, n in (("x", 3), ("y", 4)))
     nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]

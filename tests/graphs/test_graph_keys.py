@@ -62,7 +62,7 @@ def test_the_same_weights_elsewhere_have_the_same_graph(tmp_path, kept, traces):
 
 @pytest.mark.parametrize("to_files", [True, False], ids=["stored weights", "embedded weights"])
 def test_weights_that_are_replaced_in_memory(to_files, tmp_path, kept, traces, monkeypatch):
-    monkeypatch.setattr(cache, "EMBEDDED", cache.EMBEDDED if to_files else 0)
+    monkeypatch.setattr(cache, "MAX_EMBEDDED_BYTES", cache.MAX_EMBEDDED_BYTES if to_files else 0)
     folder = build("bert-base-uncased", tmp_path / "a")
     before = given(folder)
     models = [zoo.load_model(folder, device=device) for device in ("onnx", None)]

@@ -37,7 +37,7 @@ def memory() -> mmap.mmap:
 
 
 def test_memory_that_appears_meanwhile_is_in_huge_pages():
-    with huge_pages.asked():
+    with huge_pages.asking():
         new = memory()
         until = time.monotonic() + 10
         while huge(new) < len(new) // 2 and time.monotonic() < until:
@@ -54,8 +54,8 @@ def test_memory_that_appears_meanwhile_is_in_huge_pages():
     reason="needs a Linux that moves memory to huge pages",
 )
 def test_memory_that_was_written_before_the_asking_moves_to_huge_pages(monkeypatch):
-    monkeypatch.setattr(huge_pages, "EVERY", 10)  # only the look at the end
-    with huge_pages.asked():
+    monkeypatch.setattr(huge_pages, "INTERVAL", 10)  # only the look at the end
+    with huge_pages.asking():
         new = memory()
         new.write(bytes(len(new)))
     assert huge(new) >= len(new) // 2
@@ -66,7 +66,7 @@ def test_a_system_that_never_gives_huge_pages_is_not_asked(monkeypatch, tmp_path
     setting = tmp_path / "enabled"
     setting.write_text("always madvise [never]\n", encoding="ascii")
     monkeypatch.setattr(huge_pages, "SETTING", setting)
-    with huge_pages.asked():
+    with huge_pages.asking():
         new = memory()
         new.write(bytes(len(new)))
     assert huge(new) == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from zoo.engines.onnx import decoder
-from zoo.engines.onnx.step import CROSS, PAST, PRESENT, trace_cross, trace_step
+from zoo.engines.onnx.step import CROSS_KEYS, PAST_KEYS, PRESENT_KEYS, trace_cross, trace_step
 from zoo.errors import UnsupportedError
 from zoo.models.bert import BertConfig, BertLMHeadModel
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
@@ -45,10 +45,10 @@ def test_a_step_is_the_models(name, running):
         first, once = {"encoder_hidden_states": states}, trace_cross(model)
         names = [one.name for one in once.signature.outputs]
         seen = dict(zip(names, running(once).run(None, first), strict=True))
-        assert all(one.startswith(CROSS) for one in names)
+        assert all(one.startswith(CROSS_KEYS) for one in names)
         seen["encoder_attention_mask"] = np.ones((2, 9), np.int64)
     layers, heads, size = model.cache_shape
-    names = [f"{PAST}.{i}.{part}" for i in range(layers) for part in ("key", "value")]
+    names = [f"{PAST_KEYS}.{i}.{part}" for i in range(layers) for part in ("key", "value")]
     past = {name: np.full((B, heads, ROOM, size), 7, np.float32) for name in names}
     cache, start = model.new_cache(B, ROOM), np.zeros(B, np.int64)
     for T, lengths in ((5, np.array([5, 3, 1, 4])), (1, None), (3, np.array([1, 2, 3, 3])), (1, None)):
@@ -58,7 +58,7 @@ def test_a_step_is_the_models(name, running):
         found, *new = step.run(None, {"input_ids": ids, "past_lengths": start, "last": count - 1, **past, **seen})
         assert np.linalg.norm(found - wanted) <= 1e-5 * np.linalg.norm(wanted)
         for one, x in zip(traced.signature.outputs[1:], new, strict=True):
-            kept = past[one.name.replace(PRESENT, PAST)]
+            kept = past[one.name.replace(PRESENT_KEYS, PAST_KEYS)]
             for b in range(B):
                 kept[b, :, start[b] : start[b] + count[b]] = x[b, :, : count[b]]
         start += count
@@ -75,8 +75,8 @@ def test_steps_that_write_to_the_cache(name, tmp_path, monkeypatch):
     model, run = cls.from_config(config), cls.from_config(config, device="onnx")
     assert run.runner.in_place(run)
     monkeypatch.setattr(decoder, "SCORES", 1)
-    monkeypatch.setattr(decoder, "LEAST", 2)
-    monkeypatch.setattr(decoder, "ROOM_IN_PLACE", 6)
+    monkeypatch.setattr(decoder, "MIN_CHUNK", 2)
+    monkeypatch.setattr(decoder, "CAPACITY_IN_PLACE", 6)
     first: dict = {}
     if cross:  # each serves two rows
         states = rng.normal(size=(2, 9, getattr(config, model.inputs["encoder_hidden_states"]))).astype(np.float32)

@@ -16,7 +16,7 @@ SMALL = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "i
 
 def assert_same(traced, session, fn, *records):
     feed = traced.signature.feed(*records)
-    assert traced.signature.broken(feed) is None
+    assert traced.signature.broken_guard(feed) is None
     found, wanted = traced.signature.result(fn, session.run(None, feed)), fn(*records)
     for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, wanted)), strict=True):
         assert a.shape == b.shape
@@ -51,7 +51,7 @@ def test_images_of_one_size_or_of_any(running):
     session = running(traced)
     for rows in (1, 3):
         assert_same(traced, session, model.forward, images(rows, 32, 32))
-    assert traced.signature.broken(traced.signature.feed(images(1, 40, 32))) == (
+    assert traced.signature.broken_guard(traced.signature.feed(images(1, 40, 32))) == (
         "pixel_values of shape ('B', 3, 32, 32)"
     )
     traced = trace(model.forward, images(2, 24, 40), any_size=True)

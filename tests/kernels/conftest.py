@@ -70,9 +70,9 @@ def _kernels_on_any_device() -> Iterator[None]:
     if torch.cuda.is_available():
         yield
         return
-    from zoo.engines.triton import interpreted
+    from zoo.engines.triton import interpreting
 
-    with interpreted():
+    with interpreting():
         yield
 
 

@@ -358,11 +358,11 @@ def test_what_is_not_computed_is_refused(device: str) -> None:
     "name", ["sm_80", "sm_86", "sm_90", "sm_100", "sm_120", "gfx942", "gfx90a", "sm_999", "gfx1100"]
 )
 def test_every_architecture_has_configs_that_fit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "INTERPRETED", name)
+    monkeypatch.setattr(kernels, "INTERPRETED_ARCHITECTURE", name)
     for K, T, kind in product((32, 80, 128, 256), (1, 20, 128, 1000), ("plain", "causal", "bias")):
         causal, bias = kind == "causal", kind == "bias"
         q = torch.empty(2, T, 8, K, dtype=torch.float16)
-        room, row = configs.SHARED[configs.table(q)], (1 << (K - 1).bit_length()) * 2
+        room, row = configs.SHARED_MEMORY[configs.table(q)], (1 << (K - 1).bit_length()) * 2
         candidates = configs.attention_candidates(q, q, causal, bias)
         assert candidates[0] == configs.attention_config(q, q, causal, bias)
         for config in candidates:

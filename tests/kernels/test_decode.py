@@ -217,10 +217,10 @@ def test_what_is_not_computed_is_refused(device: str) -> None:
 
 @pytest.mark.parametrize("name", ["sm_80", "sm_86", "sm_90", "sm_100", "sm_120", "gfx942", "gfx90a", "sm_999"])
 def test_every_architecture_has_configs_that_fit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "INTERPRETED", name)
+    monkeypatch.setattr(kernels, "INTERPRETED_ARCHITECTURE", name)
     for K, dtype in product((32, 80, 128, 256), DTYPES):
         q = torch.empty(2, 1, 8, K, dtype=dtype)
-        room, row = configs.SHARED[configs.table(q)], 1 << (K - 1).bit_length()
+        room, row = configs.SHARED_MEMORY[configs.table(q)], 1 << (K - 1).bit_length()
         candidates = configs.decode_candidates(q, q)
         assert candidates[0] == configs.decode_config(q, q)
         for config in candidates:

@@ -8,7 +8,7 @@ from closeness import DTYPES, assert_close, wide
 
 from tests.ops import naive
 from zoo.engines.triton import norm
-from zoo.engines.triton.rows import LONGEST, RowConfig, row_candidates, row_config
+from zoo.engines.triton.rows import MAX_ROW, RowConfig, row_candidates, row_config
 from zoo.errors import UnsupportedError
 
 EPS = 1e-6
@@ -102,7 +102,7 @@ def test_no_rows(device):
 
 
 def test_too_long_rows_are_refused(device):
-    x = torch.zeros(1, LONGEST + 1, device=device)
+    x = torch.zeros(1, MAX_ROW + 1, device=device)
     with pytest.raises(UnsupportedError, match="rows of up to 32768, found 32769"):
         norm.rms_norm(x, x[0], EPS)
 
@@ -115,7 +115,7 @@ def test_every_config_gives_the_same(config, device):
 
 
 def test_candidates_start_with_the_choice_of_the_table():
-    for D in (768, 4096, LONGEST):
+    for D in (768, 4096, MAX_ROW):
         x = torch.zeros(1, D)
         candidates = row_candidates(x)
         assert candidates[0] == row_config(x)

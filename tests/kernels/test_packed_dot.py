@@ -9,7 +9,7 @@ from closeness import assert_close
 from packed_matrices import exact, fields, rows
 
 from zoo.engines.triton.packed_dot import (
-    FEW,
+    FEW_ROWS,
     PackedDotConfig,
     packed_dot,
     packed_dot_candidates,
@@ -81,10 +81,10 @@ def test_any_shape_and_stride(device):
 
 
 def test_what_it_does_not_take(device):
-    x, matrix, _, _ = _inputs("INT8", FEW + 1, 64, 40, torch.float16, device)
+    x, matrix, _, _ = _inputs("INT8", FEW_ROWS + 1, 64, 40, torch.float16, device)
     given = fields(matrix, device)
     assert suits(x, "INT8")
-    assert suits(x[:FEW].float(), "INT8")
+    assert suits(x[:FEW_ROWS].float(), "INT8")
     for other in ((x.float(), "INT8"), (x.double(), "INT8"), (x[:0], "INT8"), (x, "Q6_K")):
         assert not suits(*other)
         with pytest.raises(InputError, match="rows of 16 bits, or up to 16 of float32, and a matrix of INT8, "):
@@ -102,9 +102,9 @@ def test_candidates_start_with_the_choice_of_the_table():
 
 
 def test_the_matrix_is_read_once_for_a_few_rows(device, interpreter):
-    x, matrix, _, _ = _inputs("INT4_32", FEW, 256, 128, torch.float16, device)
+    x, matrix, _, _ = _inputs("INT4_32", FEW_ROWS, 256, 128, torch.float16, device)
     given = fields(matrix, device)
     with interpreter.counting() as counts:
         packed_dot(x, "INT4_32", given)
     assert (counts.bytes_loaded["data"], counts.bytes_loaded["scale"]) == tuple(field.nbytes for field in given)
-    assert counts.bytes_stored == {"out": FEW * 128 * 2}
+    assert counts.bytes_stored == {"out": FEW_ROWS * 128 * 2}

@@ -8,7 +8,7 @@ from closeness import DTYPES, assert_close, wide
 
 from tests.ops import naive
 from zoo.engines.triton import softmax as module
-from zoo.engines.triton.rows import LONGEST, RowConfig
+from zoo.engines.triton.rows import MAX_ROW, RowConfig
 from zoo.engines.triton.softmax import softmax
 
 
@@ -19,7 +19,7 @@ def test_softmax(shape, dtype, device):
     assert_close(softmax(x), naive.softmax(wide(x)))
 
 
-@pytest.mark.parametrize("D", [40, LONGEST + 40])
+@pytest.mark.parametrize("D", [40, MAX_ROW + 40])
 def test_hidden_and_extreme_scores(D, device):
     inf, most = float("inf"), torch.finfo(torch.float32).max
     x = torch.randn(6, D, device=device)
@@ -33,7 +33,7 @@ def test_hidden_and_extreme_scores(D, device):
     assert not softmax(x[:1]).any()
 
 
-@pytest.mark.parametrize("D", [8, LONGEST + 1])
+@pytest.mark.parametrize("D", [8, MAX_ROW + 1])
 def test_nan_is_not_hidden(D, device):
     x = torch.zeros(2, D, device=device)
     x[0, 3] = float("nan")
@@ -44,8 +44,8 @@ def test_nan_is_not_hidden(D, device):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_rows_that_do_not_fit_in_a_program(dtype, device):
-    x = torch.randn(3, LONGEST + 77, device=device).mul(3).to(dtype)
-    x[1, : module.LONG] = float("-inf")
+    x = torch.randn(3, MAX_ROW + 77, device=device).mul(3).to(dtype)
+    x[1, : module.LONG_BLOCK] = float("-inf")
     x[2, 20_000] = 30
     assert_close(softmax(x), naive.softmax(wide(x)))
 

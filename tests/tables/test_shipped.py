@@ -103,10 +103,10 @@ def test_an_uncertain_line_is_read_again_and_a_certain_one_once(monkeypatch: pyt
     monkeypatch.setattr(read, "resample_views", resampled)
     found = task(images)
     assert found[0].text == "Revenue 2023"
-    assert found[0].confidence >= read.SURE
+    assert found[0].confidence >= read.MIN_CONFIDENCE
     assert factors == list(read.WIDTHS)
     assert [len(image) for image in again] == [14, 14]  # of the model's 32
-    monkeypatch.setattr(read, "SURE", 0.0)
+    monkeypatch.setattr(read, "MIN_CONFIDENCE", 0.0)
     once = task(images)
     assert once[0] == found[0]
 
@@ -137,13 +137,13 @@ def test_an_uncertain_line_is_what_all_views_together_find_likeliest(low: bool, 
         views = [image, *again]
         pixels = processor(images=[padded(view) for view in views], return_tensors="pt").pixel_values
         with monkeypatch.context() as patch:
-            patch.setattr(read, "SURE", 0.0)
+            patch.setattr(read, "MIN_CONFIDENCE", 0.0)
             texts = {one.text for one in task(views)}
         end = model.generation_config.eos_token_id
         ids = {one: [*tokenizer(one, add_special_tokens=False).input_ids, end] for one in texts}
         means = {one: torch.stack([logprobs(view, ids[one]) for view in pixels]).mean(0) for one in texts}
         longest = max(map(len, ids.values()))
-        whole = [one for one in texts if len(ids[one]) >= read.SHORTEST * longest]
+        whole = [one for one in texts if len(ids[one]) >= read.MIN_LENGTH_SHARE * longest]
         best = max(whole, key=lambda one: float(means[one].sum()))
         found = task(image)
         assert found.text == best

@@ -102,7 +102,7 @@ def test_a_long_document_is_cut_before_the_end_of_the_question(tmp_path: Path):
         found = rerank.predict(long)
     np.testing.assert_allclose(found, theirs.predict(long), rtol=0, atol=2e-6)
     with pytest.raises(InputError, match="the model takes 60"):
-        rerank.judged(*map(list, zip(*long, strict=True)), cut=False)
+        rerank.pair_ids(*map(list, zip(*long, strict=True)), cut=False)
 
 
 def test_it_is_saved_whole(tmp_path: Path):

@@ -13,7 +13,7 @@ import pytest
 import zoo
 import zoo.lock
 from zoo.errors import ConfigError, InputError, UnsupportedError, ZooError
-from zoo.tasks.vectors import Hit, quantised, ranges_of, scores, semantic_search
+from zoo.tasks.vectors import Hit, quantise, ranges_of, scores, semantic_search
 
 TEXTS = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.", "", "東京 and 😀"]
 
@@ -59,13 +59,13 @@ def test_precisions(rng):
     x = rng.normal(size=(40, 13)).astype(np.float32)
     x[:, 3] = 0.5  # a range of none
     levels = naive_levels(x, x.min(0), x.max(0))
-    np.testing.assert_array_equal(quantised(x, "uint8"), levels)
-    np.testing.assert_array_equal(quantised(x, "int8"), levels.astype(int) - 128)
-    bits = np.unpackbits(quantised(x, "ubinary"), axis=1)[:, :13]
+    np.testing.assert_array_equal(quantise(x, "uint8"), levels)
+    np.testing.assert_array_equal(quantise(x, "int8"), levels.astype(int) - 128)
+    bits = np.unpackbits(quantise(x, "ubinary"), axis=1)[:, :13]
     np.testing.assert_array_equal(bits, x > 0)
-    np.testing.assert_array_equal(quantised(x, "binary").astype(int) + 128, quantised(x, "ubinary"))
-    np.testing.assert_array_equal(quantised(x[3], "int8", ranges_of(x)), quantised(x, "int8")[3])
-    np.testing.assert_array_equal(quantised(x[3], "binary"), quantised(x, "binary")[3])
+    np.testing.assert_array_equal(quantise(x, "binary").astype(int) + 128, quantise(x, "ubinary"))
+    np.testing.assert_array_equal(quantise(x[3], "int8", ranges_of(x)), quantise(x, "int8")[3])
+    np.testing.assert_array_equal(quantise(x[3], "binary"), quantise(x, "binary")[3])
 
 
 @pytest.mark.filterwarnings("ignore:.*ranges of")
@@ -74,12 +74,12 @@ def test_precisions_are_bit_equal_to_sentence_transformers(precision, rng):
     theirs = pytest.importorskip("sentence_transformers.util.quantization").quantize_embeddings
     x = rng.normal(size=(300, 37)).astype(np.float32)
     calibration = rng.normal(size=(200, 37)).astype(np.float32)
-    found = quantised(x, precision)
+    found = quantise(x, precision)
     np.testing.assert_array_equal(found, theirs(x, precision))
     assert found.dtype == theirs(x, precision).dtype
     if precision.endswith("int8"):
         other = theirs(x, precision, calibration_embeddings=calibration)
-        np.testing.assert_array_equal(quantised(x, precision, ranges_of(calibration)), other)
+        np.testing.assert_array_equal(quantise(x, precision, ranges_of(calibration)), other)
 
 
 @pytest.mark.parametrize(

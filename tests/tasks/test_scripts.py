@@ -145,12 +145,12 @@ def lines_of(*pairs: tuple[str, float]) -> list[LineReading]:
 
 def test_lines_are_judged_together() -> None:
     some = lines_of(*[("abc", 2.0)] * 9, ("12", 3.0), ("def", -1.0), ("BMW", -3.0))
-    assert check().unknown(some) == [True] * 9 + [False, True, False]
-    assert check().unknown(some[:1]) == [False]  # one line by itself needs more
-    assert check().unknown(lines_of(("abc", 4.5), *[("def", -4.0)] * 9)) == [True] + [False] * 9
-    assert check().unknown(lines_of(("x1", 9.0))) == [False]  # too little ink
-    assert check().unknown(lines_of(("", -np.inf), ("12", 1.0))) == [False, False]
-    assert check().unknown([]) == []
+    assert check().find_unknown(some) == [True] * 9 + [False, True, False]
+    assert check().find_unknown(some[:1]) == [False]  # one line by itself needs more
+    assert check().find_unknown(lines_of(("abc", 4.5), *[("def", -4.0)] * 9)) == [True] + [False] * 9
+    assert check().find_unknown(lines_of(("x1", 9.0))) == [False]  # too little ink
+    assert check().find_unknown(lines_of(("", -np.inf), ("12", 1.0))) == [False, False]
+    assert check().find_unknown([]) == []
 
 
 def test_features_are_of_the_ink_in_the_part_that_the_line_fills() -> None:

@@ -123,7 +123,7 @@ def exported(recipe, tmp_path):
 
 
 def test_an_exported_reader_reads_alike_in_zoo_transformers_and_training(tmp_path, monkeypatch):
-    monkeypatch.setattr("zoo.tasks.read.SURE", 0.0)  # zoo alone reads uncertain lines again
+    monkeypatch.setattr("zoo.tasks.read.MIN_CONFIDENCE", 0.0)  # zoo alone reads uncertain lines again
     recipe = reader()
     recipe.batch, recipe.fresh = 16, 16
     folder = exported(recipe, tmp_path)

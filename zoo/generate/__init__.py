@@ -6,12 +6,12 @@ Shapes: B prompts, R rows computed at once, T tokens, V vocab_size, N new tokens
 from .config import GenerationConfig
 from .continuous import ContinuousBatch, Request, Step
 from .decoder import Decoder, Generated, Token
-from .prefixes import KEPT_BYTES
+from .prefixes import PREFIX_CACHE_BYTES
 from .prompt_cache import PromptCache
 from .search import generate, stream
 
 __all__ = [
-    "KEPT_BYTES",
+    "PREFIX_CACHE_BYTES",
     "ContinuousBatch",
     "Decoder",
     "Generated",

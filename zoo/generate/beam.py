@@ -9,12 +9,12 @@ import numpy as np
 from ..typing import Array
 from .config import GenerationConfig
 from .decoder import Decoder, Generated, Stop, first_logits, following_logits, is_on_gpu, numpy_logits
-from .sampling import constrained, constrains, log_softmax
+from .sampling import constrain_scores, constrains, log_softmax
 
 
 class _Beam(NamedTuple):
     ids: np.ndarray  # the new tokens
-    logprobs: np.ndarray  # of each, by the model
+    logprobs: np.ndarray  # each token's, by the model
     score: Any  # float32: the sum of the constrained ones; for a finished beam / tokens ** length_penalty
     row: int  # its parent's, in the batch
     reason: str | None
@@ -78,7 +78,7 @@ def beam_search(
     cache, logits = first_logits(model, prompts, room, context, config, rows=config.num_beams)
     active = searches
     while True:
-        ahead, row = _next(logits, active, config), 0
+        ahead, row = _next_tokens(logits, active, config), 0
         for search in active:
             count = len(search.running)
             search.step(ahead, row, config, stop)
@@ -99,7 +99,7 @@ def beam_search(
     ]
 
 
-def _next(logits: Array, active: list[_Search], config: GenerationConfig) -> _Next:
+def _next_tokens(logits: Array, active: list[_Search], config: GenerationConfig) -> _Next:
     """The tokens that may follow the beams; those that cannot be among the best are left on a GPU."""
     beams = [(search, beam) for search in active for beam in search.running]
     new, fewest = [len(beam.ids) for _, beam in beams], [search.fewest for search, _ in beams]
@@ -112,7 +112,7 @@ def _next(logits: Array, active: list[_Search], config: GenerationConfig) -> _Ne
     logprobs = log_softmax(numpy_logits(logits))
     rows = [np.append(search.prompt, beam.ids) for search, beam in beams]
     return _Next(
-        constrained(logprobs, rows, new, fewest, config, [search.limit for search, _ in beams]), logprobs, None
+        constrain_scores(logprobs, rows, new, fewest, config, [search.limit for search, _ in beams]), logprobs, None
     )
 
 

@@ -28,7 +28,7 @@ _ONLY_NONE = (
     *("forced_decoder_ids", "max_time", "sequence_bias"),
     "watermarking_config",
 )
-_NEUTRAL: dict[str, tuple[Any, ...]] = {
+_NEUTRAL_VALUES: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(_ONLY_NONE, (None,)),
     **dict.fromkeys(("diversity_penalty", "encoder_no_repeat_ngram_size", "penalty_alpha"), (None, 0)),
     **dict.fromkeys(("encoder_repetition_penalty", "guidance_scale", "num_beam_groups"), (None, 1)),
@@ -112,9 +112,9 @@ class GenerationConfig:
             raise InputError(f"bad_words_ids is {words!r}, expected lists of one token each: longer ones are unknown")
         set_("stop_strings", _strings("stop_strings", self.stop_strings))
         for name in ("max_new_tokens", "max_length", "prompt_lookup_num_tokens", "max_matching_ngram_size"):
-            set_(name, _whole(name, getattr(self, name), 1, optional=True))
+            set_(name, _check_whole(name, getattr(self, name), 1, optional=True))
         for name in ("num_beams", "num_return_sequences", "num_assistant_tokens"):
-            set_(name, _whole(name, getattr(self, name), 1))
+            set_(name, _check_whole(name, getattr(self, name), 1))
         for name in ("num_beams", "num_return_sequences"):
             if getattr(self, name) > MAX_ROWS:
                 raise InputError(f"{name} is {getattr(self, name)}, expected at most {MAX_ROWS}")
@@ -126,9 +126,9 @@ class GenerationConfig:
             "decoder_start_token_id",
             "seed",
         ):
-            set_(name, _whole(name, getattr(self, name), 0, optional=True))
+            set_(name, _check_whole(name, getattr(self, name), 0, optional=True))
         for name in ("min_length", "top_k", "no_repeat_ngram_size"):
-            set_(name, _whole(name, getattr(self, name), 0))
+            set_(name, _check_whole(name, getattr(self, name), 0))
         for name in ("temperature", "repetition_penalty"):
             value = _number(name, getattr(self, name))
             if value <= 0:
@@ -193,13 +193,13 @@ class GenerationConfig:
         stated = {k: v for part in (decoder, raw) for k, v in part.items() if v is not None}
         if stated.get("max_length") == 20:
             del stated["max_length"]
-        known = {f.name for f in dataclasses.fields(cls)} | _NEUTRAL.keys() | _NEUTRAL_IN_SAMPLING.keys()
+        known = {f.name for f in dataclasses.fields(cls)} | _NEUTRAL_VALUES.keys() | _NEUTRAL_IN_SAMPLING.keys()
         return cls.from_dict({k: v for k, v in stated.items() if k in known}, folder.where("config.json"))
 
     def replace(self, **options: Any) -> GenerationConfig:
         """The config with a caller's options."""
         known = [f.name for f in dataclasses.fields(self) if f.name != "extra"]
-        neutral = {**_NEUTRAL, **_NEUTRAL_IN_SAMPLING}
+        neutral = {**_NEUTRAL_VALUES, **_NEUTRAL_IN_SAMPLING}
         for name, value in options.items():
             if name in neutral and value not in neutral[name]:
                 raise UnsupportedError(f"{name} = {value!r} is not implemented")
@@ -218,7 +218,7 @@ class GenerationConfig:
 
     def check(self) -> None:
         """Refuse options that contradict each other, or that would change the tokens and are not implemented."""
-        neutral = {**_NEUTRAL, **(_NEUTRAL_IN_SAMPLING if self.do_sample else {})}
+        neutral = {**_NEUTRAL_VALUES, **(_NEUTRAL_IN_SAMPLING if self.do_sample else {})}
         for name, value in self.extra.items():
             if name in neutral and value not in neutral[name]:
                 raise UnsupportedError(f"generation_config.json asks for {name} = {value!r}, which is not implemented")
@@ -271,7 +271,7 @@ class GenerationConfig:
         return self.min_length - prompt if self.min_new_tokens is None else self.min_new_tokens
 
 
-def _whole(name: str, value: Any, least: int, optional: bool = False) -> int | None:
+def _check_whole(name: str, value: Any, least: int, optional: bool = False) -> int | None:
     if optional and value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value < 1 << 63:
@@ -287,7 +287,7 @@ def _number(name: str, value: Any) -> float:
 
 def _ids(name: str, value: Any) -> tuple[int, ...]:
     values = () if value is None else value if isinstance(value, list | tuple | np.ndarray) else (value,)
-    return tuple(dict.fromkeys(_whole(name, v, 0) for v in values))  # type: ignore[misc]  (none is None)
+    return tuple(dict.fromkeys(_check_whole(name, v, 0) for v in values))  # type: ignore[misc]  (none is None)
 
 
 def _bias(value: Any) -> dict[int, float]:
@@ -297,7 +297,7 @@ def _bias(value: Any) -> dict[int, float]:
     found = {}
     for token, bias in (value or {}).items():
         number = int(token) if isinstance(token, str) and token.isascii() and token.isdigit() else token
-        found[_whole("a token of logit_bias", number, 0)] = one = _number(f"logit_bias of {token!r:.50}", bias)
+        found[_check_whole("a token of logit_bias", number, 0)] = one = _number(f"logit_bias of {token!r:.50}", bias)
         if abs(one) > MAX_BIAS:
             raise InputError(f"logit_bias of {token} is {one}, expected -{MAX_BIAS} to {MAX_BIAS}")
     return found  # type: ignore[return-value]  (no token is None)

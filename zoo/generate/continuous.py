@@ -18,9 +18,9 @@ from ..errors import InputError, ZooError
 from .config import GenerationConfig
 from .decoder import Decoder, Stop, Token, following_logits, numpy_logits
 from .perplexity import top_tokens
-from .prefixes import KEPT_BYTES, Prefixes
+from .prefixes import PREFIX_CACHE_BYTES, Prefixes
 from .rows import Row, checked_prompts
-from .sampling import constrained, log_softmax, sample
+from .sampling import constrain_scores, log_softmax, sample
 
 CHUNK, CHUNK_GPU = 128, 2048  # tokens of prompts that are computed between two steps of the rows
 
@@ -71,7 +71,7 @@ class Request(Row):
         """The next token by logits (V,)."""
         every = log_softmax(logits[None])[0]
         new, fewest, most = [self.new], [self.fewest], [self.limit]
-        scores = constrained(logits[None], [self.ids], new, fewest, self.config, most)[0]
+        scores = constrain_scores(logits[None], [self.ids], new, fewest, self.config, most)[0]
         if self.constraint is not None:
             scores = self.constraint.mask_scores(scores)
         config = self.config
@@ -108,7 +108,7 @@ class ContinuousBatch:
     kept: bytes of the keys and values of earlier rows.
     """
 
-    def __init__(self, model: Decoder, max_rows: int = 8, *, alone: bool = False, kept: int = KEPT_BYTES):
+    def __init__(self, model: Decoder, max_rows: int = 8, *, alone: bool = False, kept: int = PREFIX_CACHE_BYTES):
         self._model, self.max_rows = model, 1 if alone else max_rows
         self._waiting: deque[Request] = deque()
         self._filling: tuple[Request, KVCache] | None = None
@@ -139,9 +139,9 @@ class ContinuousBatch:
             rows = self._rows
             if self._cache.lacks_room(1):  # layers with a window are about to drop tokens
                 for i, row in enumerate(rows):
-                    self.prefixes.keep(row.ids[:-1], self._cache, i, row.owner)
+                    self.prefixes.insert(row.ids[:-1], self._cache, i, row.owner)
             logits = following_logits(self._model, [row.ids for row in rows], None, self._cache)
-            found = [_chosen(row, logits) for row, logits in zip(rows, numpy_logits(logits), strict=True)]
+            found = [_choose(row, logits) for row, logits in zip(rows, numpy_logits(logits), strict=True)]
             for i, step in enumerate(found):
                 if step.error:  # NaN would reach the rows that get this memory
                     for x in (*self._cache.keys, *self._cache.values):
@@ -176,11 +176,11 @@ class ContinuousBatch:
             done += len(ids)
             is_complete = cache.length == len(request.prompt)
             if is_complete or cache.window_layers:
-                self.prefixes.keep(request.prompt[: cache.length], cache, owner=request.owner)
+                self.prefixes.insert(request.prompt[: cache.length], cache, owner=request.owner)
             if not is_complete:
                 self._filling = request, cache
                 continue
-            steps.append(step := _chosen(request, numpy_logits(logits)[0]))
+            steps.append(step := _choose(request, numpy_logits(logits)[0]))
             if not step.ends:
                 self._join(request, cache)
         return steps
@@ -188,7 +188,7 @@ class ContinuousBatch:
     def _new_cache(self, request: Request) -> KVCache:
         """A cache of one row, with what is known of the prompt; its last token is computed in any case."""
         cache = self._model.new_cache(1, len(request.prompt) + request.limit)
-        self.reused += self.prefixes.begin(request.prompt[:-1], cache, request.owner)
+        self.reused += self.prefixes.match(request.prompt[:-1], cache, request.owner)
         self.prompt_tokens += len(request.prompt)
         return cache
 
@@ -207,7 +207,7 @@ class ContinuousBatch:
         for row in rows:
             request = self._rows[row]
             if len(request.ids) - 1 == self._cache.counts[row]:  # not after an error
-                self.prefixes.keep(request.ids[:-1], self._cache, row, request.owner)
+                self.prefixes.insert(request.ids[:-1], self._cache, row, request.owner)
         places = list(range(len(self._rows)))
         for row in sorted(rows, reverse=True):
             places[row] = places[-1]
@@ -219,7 +219,7 @@ class ContinuousBatch:
             self._cache = None
 
 
-def _chosen(request: Request, logits: np.ndarray) -> Step:
+def _choose(request: Request, logits: np.ndarray) -> Step:
     try:
         return request.choose(logits)
     except ZooError as e:

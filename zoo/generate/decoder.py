@@ -77,7 +77,7 @@ def first_logits(
     rest = [p[count:] for p, count in zip(prompts, cache.counts.tolist(), strict=True)]
     if not all(map(len, rest)):
         raise InputError("the cache has all tokens of a prompt: its last one must be computed to get the next token")
-    logits = model.next_logits(*padded(rest), cache, **context)
+    logits = model.next_logits(*pad_rows(rest), cache, **context)
     if config.candidates > (V := logits.shape[-1]):
         problem = f"too many for a vocabulary of {V}: each step needs {config.candidates} candidates"
         raise InputError(f"num_beams is {config.num_beams}, {problem}")
@@ -88,11 +88,11 @@ def following_logits(model: Decoder, rows: list[np.ndarray], tokens: Array | Non
     """The logits (B, V) after each row's last token; rows: all tokens of each; tokens (B, 1): the last, if at hand."""
     if getattr(model, "recomputes", False) and cache.length == getattr(model, "changes_at", None):
         cache.advance(-cache.counts)
-        return model.next_logits(*padded(rows), cache)
+        return model.next_logits(*pad_rows(rows), cache)
     return model.next_logits(np.array([row[-1:] for row in rows]) if tokens is None else tokens, None, cache)
 
 
-def padded(rows: Sequence[Sequence[int] | np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
+def pad_rows(rows: Sequence[Sequence[int] | np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
     """Tokens of rows as one array (R, T), 0 after the shorter ones, and their lengths (R,), None if all are equal."""
     lengths = np.array([len(row) for row in rows])
     ids = np.zeros((len(rows), lengths.max()), np.int64)

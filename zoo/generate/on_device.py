@@ -28,7 +28,7 @@ def choose(logits: Tensor, config: GenerationConfig, draws: np.ndarray | None) -
     """A token for each row of logits (R, V): the likeliest, or by chance where there are draws (R,), in [0, 1)."""
     wide = logits.float()
     top = wide.amax(-1, keepdim=True)
-    tokens = wide.argmax(-1, keepdim=True) if draws is None else drawn(distribution(wide, config), draws)
+    tokens = wide.argmax(-1, keepdim=True) if draws is None else draw_tokens(distribution(wide, config), draws)
     shifted = wide - top
     logprobs = shifted.gather(-1, tokens) - shifted.exp().sum(-1, keepdim=True).log()
     # One copy to the host, which waits for the device: ids are exact in float64.
@@ -67,7 +67,7 @@ def distribution(logits: Tensor, config: GenerationConfig) -> Tensor:
     return p
 
 
-def drawn(p: Tensor, draws: np.ndarray) -> Tensor:
+def draw_tokens(p: Tensor, draws: np.ndarray) -> Tensor:
     """The token (R, 1) at which the cumulative sum of probabilities p (R, V) passes draws (R,)."""
     sums = p.cumsum(-1)
     total = sums[:, -1:].contiguous()

@@ -12,7 +12,7 @@ from .. import ops
 from ..cache import KVCache
 
 BLOCK = 16  # tokens that are kept, found and forgotten together
-KEPT_BYTES = 256 << 20  # of keys and values
+PREFIX_CACHE_BYTES = 256 << 20  # of keys and values
 
 
 class Prefixes:
@@ -24,7 +24,7 @@ class Prefixes:
     most: bytes of keys and values; they are allocated with the first row.
     """
 
-    def __init__(self, most: int = KEPT_BYTES):
+    def __init__(self, most: int = PREFIX_CACHE_BYTES):
         self.most, self.block_bytes = most, 0
         # (the memory of the block before, or the owner of a first block; tokens) -> memory; later ones were used later,
         # and a block after those that follow it, so that the first one is the end of a branch.
@@ -36,7 +36,7 @@ class Prefixes:
         """Bytes of the keys and values that are known."""
         return len(self._known) * self.block_bytes
 
-    def begin(self, ids: np.ndarray, cache: KVCache, owner: str = "") -> int:
+    def match(self, ids: np.ndarray, cache: KVCache, owner: str = "") -> int:
         """Put the longest beginning that an owner's rows had into an empty cache of one row -> its number of tokens."""
         found = self._path(_blocks(ids), owner)
         if not found:
@@ -50,7 +50,7 @@ class Prefixes:
         cache.take(zip(tokens[: len(of)], tokens[len(of) :], strict=True), count)
         return count
 
-    def keep(self, ids: np.ndarray, cache: KVCache, row: int = 0, owner: str = "") -> None:
+    def insert(self, ids: np.ndarray, cache: KVCache, row: int = 0, owner: str = "") -> None:
         """Keep the whole blocks of an owner's tokens, whose keys and values a row of a cache begins with.
 
         Of blocks that layers with a window have dropped nothing is kept that was not before.

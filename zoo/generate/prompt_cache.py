@@ -22,7 +22,7 @@ from ..weights.safetensors import SafetensorsFile, write_tensors
 from .decoder import Decoder
 
 FORMAT = "zoo.prompt_cache.1"
-DTYPES = {"float32": "F32", "float64": "F64", "float16": "F16", "bfloat16": "BF16"}  # of an array -> of a file
+DTYPES = {"float32": "F32", "float64": "F64", "float16": "F16", "bfloat16": "BF16"}  # an array's -> a file's
 
 
 class PromptCache:
@@ -104,9 +104,10 @@ class PromptCache:
         found = {name: (file.dtype(name), tuple(file.shape(name))) for name in file.names()}
         for name in [*wanted, *found]:
             if wanted.get(name) != found.get(name):
+                has, needs = _describe(found.get(name)), _describe(wanted.get(name))
                 raise CheckpointError(
-                    f"{path}: {name} is {_shown(found.get(name))}, and this model's is {_shown(wanted.get(name))}: it "
-                    "is the cache of another model, or of another dtype"
+                    f"{path}: {name} is {has}, and this model's is {needs}: it is the cache of another model, or of "
+                    "another dtype"
                 )
         if about.pop("model", None) != self.fingerprint:
             raise CheckpointError(
@@ -162,5 +163,5 @@ def _dtype(x: Any) -> str:
     return DTYPES[_name(x)]
 
 
-def _shown(of: tuple[str, tuple[int, ...]] | None) -> str:
+def _describe(of: tuple[str, tuple[int, ...]] | None) -> str:
     return "missing" if of is None else f"{of[0]} {list(of[1])}"

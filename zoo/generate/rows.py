@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..typing import Array
 from .config import GenerationConfig
 from .decoder import Prompts, Stop, Token, is_on_gpu, numpy_logits
-from .sampling import Distribution, constrained, constrains, distribution, log_softmax, revised, sample
+from .sampling import Distribution, constrain_scores, constrains, distribution, log_softmax, sample, speculative_accept
 
 
 class Row:
@@ -38,7 +38,7 @@ class Row:
         return self._all[: self._end]
 
     @property
-    def generated(self) -> list[int]:
+    def generated_ids(self) -> list[int]:
         return self._all[self._prompt : self._end].tolist()
 
 
@@ -70,18 +70,18 @@ class Rows:
         return self._rows[i]
 
     def choose(
-        self, logits: Array, active: Sequence[int], guesses: Sequence[tuple[int, Distribution] | None] = ()
+        self, logits: Array, active: Sequence[int], drafts: Sequence[tuple[int, Distribution] | None] = ()
     ) -> tuple[list[Token], Array | None]:
         """The next tokens of some rows by their logits (R, V) -> the tokens, and on a GPU the model's next input.
 
-        guesses: of each row a token that was drawn from a distribution, and that distribution, if there is one: the
+        drafts: of each row a token that was drawn from a distribution, and that distribution, if there is one: the
         token is chosen with the probabilities of the logits all the same, and is the guess as often as is possible.
         """
         config, now = self.config, [self._rows[i] for i in active]
         counts, least = [row.new for row in now], [self.fewest[i] for i in active]
         draws = np.array([self.rngs[i].random() for i in active]) if config.do_sample else None
         following = None
-        if is_on_gpu(logits) and not constrains(counts, least, config) and not any(guesses):
+        if is_on_gpu(logits) and not constrains(counts, least, config) and not any(drafts):
             from .on_device import choose
 
             on_device: Any = logits  # a torch.Tensor, since is_on_gpu
@@ -90,25 +90,25 @@ class Rows:
             scores = numpy_logits(logits)
             every = log_softmax(scores)
             most = [self.limits[i] for i in active]
-            scores = constrained(scores, [row.ids for row in now], counts, least, config, most)
+            scores = constrain_scores(scores, [row.ids for row in now], counts, least, config, most)
             if draws is None:
                 tokens = scores.argmax(-1).tolist()
             else:
-                guesses = guesses or [None] * len(now)
+                drafts = drafts or [None] * len(now)
                 tokens = [
                     sample(row, config, draw)
-                    if guess is None
-                    else revised(distribution(row, config), *guess, draw, self.rngs[i].random())
-                    for row, draw, guess, i in zip(scores, draws, guesses, active, strict=True)
+                    if draft is None
+                    else speculative_accept(distribution(row, config), *draft, draw, self.rngs[i].random())
+                    for row, draw, draft, i in zip(scores, draws, drafts, active, strict=True)
                 ]
             logprobs = every[np.arange(len(tokens)), tokens].tolist()
         found = zip(active, tokens, logprobs, strict=True)
-        return [self._added(i, token, logprob) for i, token, logprob in found], following
+        return [self._add_token(i, token, logprob) for i, token, logprob in found], following
 
-    def _added(self, i: int, token: int, logprob: float) -> Token:
+    def _add_token(self, i: int, token: int, logprob: float) -> Token:
         row, reason = self._rows[i], None
         row.append(token)
-        if token in self.config.eos_token_id or (self._stop is not None and self._stop(row.generated)):
+        if token in self.config.eos_token_id or (self._stop is not None and self._stop(row.generated_ids)):
             reason = "stop"
         elif row.new == self.limits[i]:
             reason = "length"

@@ -24,7 +24,7 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def constrains(new: Sequence[int], fewest: Sequence[int], config: GenerationConfig) -> bool:
-    """True if `constrained` may change scores."""
+    """True if `constrain_scores` may change scores."""
     forces = config.forced_bos_token_id is not None or config.forced_eos_token_id
     excludes = config.suppress_tokens or config.begin_suppress_tokens or config.bad_words_ids
     repeats = config.repetition_penalty != 1 or config.no_repeat_ngram_size > 0
@@ -32,7 +32,7 @@ def constrains(new: Sequence[int], fewest: Sequence[int], config: GenerationConf
     return bool(repeats or shifts or forces or excludes or max(fewest) > min(new))
 
 
-def constrained(
+def constrain_scores(
     scores: np.ndarray,
     rows: Sequence[np.ndarray],
     new: Sequence[int],
@@ -101,28 +101,28 @@ def _completing(ids: np.ndarray, size: int, vocab: int) -> np.ndarray:
 
 def sample(scores: np.ndarray, config: GenerationConfig, draw: float) -> int:
     """A random token from a row of logits (V,), by temperature, top_k, top_p and min_p; draw: in [0, 1)."""
-    return drawn(*distribution(scores, config), draw)
+    return draw_token(*distribution(scores, config), draw)
 
 
-def drawn(ids: np.ndarray, p: np.ndarray, draw: float) -> int:
+def draw_token(ids: np.ndarray, p: np.ndarray, draw: float) -> int:
     """The one of `ids` at which the sum of their weights p passes the share `draw`."""
     sums = p.cumsum()
     return int(ids[min(np.searchsorted(sums, draw * sums[-1], side="right"), len(ids) - 1)])
 
 
-def revised(wanted: Distribution, token: int, by: Distribution, draw: float, again: float) -> int:
-    """A token, drawn from the distribution `by`, or another in its place, which so comes as often as is `wanted`.
+def speculative_accept(target: Distribution, token: int, draft: Distribution, u1: float, u2: float) -> int:
+    """A token, drawn from `draft`, or another in its place, so that tokens come as often as in `target`.
 
-    It stays with the probability wanted / by, or else the wanted probabilities beyond those of `by` decide (rejection
-    sampling; Leviathan et al. 2023, https://arxiv.org/abs/2211.17192, appendix A.1).  draw, again: in [0, 1).
+    It stays with the probability target / draft, or else the probabilities beyond those of `draft` decide (rejection
+    sampling; Leviathan et al. 2023, https://arxiv.org/abs/2211.17192, appendix A.1).  u1, u2: uniform in [0, 1).
     """
-    ids, p = wanted
-    at = np.searchsorted(by[0], ids).clip(max=len(by[0]) - 1)
-    q = np.where(by[0][at] == ids, by[1][at], 0)
-    if draw * by[1][by[0] == token].sum() < p[ids == token].sum():
+    ids, p = target
+    at = np.searchsorted(draft[0], ids).clip(max=len(draft[0]) - 1)
+    q = np.where(draft[0][at] == ids, draft[1][at], 0)
+    if u1 * draft[1][draft[0] == token].sum() < p[ids == token].sum():
         return token
     beyond = np.maximum(p - q, 0)
-    return drawn(ids, beyond if beyond.any() else p, again)
+    return draw_token(ids, beyond if beyond.any() else p, u2)
 
 
 def distribution(scores: np.ndarray, config: GenerationConfig) -> Distribution:

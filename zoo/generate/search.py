@@ -13,7 +13,7 @@ from ..errors import InputError
 from .beam import beam_search
 from .config import GenerationConfig
 from .decoder import Decoder, Generated, Prompts, Stop, Token, first_logits, following_logits
-from .guesses import guesser_of
+from .drafts import drafter_of
 from .rows import Rows, checked_prompts
 from .speculative import guessed_steps
 
@@ -41,7 +41,7 @@ def generate(
     for step in _steps(model, rows, config, stop, context, first=first):
         for row, token in step:
             tokens[row].append(token)
-    found = [_generated(row, config) for row in tokens]
+    found = [_as_result(row, config) for row in tokens]
     n = config.num_return_sequences
     return [found[i : i + n] for i in range(0, len(found), n)]
 
@@ -82,15 +82,15 @@ def _steps(
     """Yield, step by step, the (row, token) pairs of the rows that have not ended; a prompt's rows are consecutive."""
     n = config.num_return_sequences
     rows = Rows(prompts, config, stop, model.max_positions, first)
-    guesser = guesser_of(model, rows)
+    drafter = drafter_of(model, rows)
     cache, logits = first_logits(model, prompts, rows.room, context, config, cache, n)
     if n > 1:
         of = np.repeat(np.arange(len(prompts)), n)
         cache.select(of)
         at: Any = ops.as_ids(of, logits, "rows", len(prompts), ndim=1)
         logits = logits[at]
-    if guesser is not None:
-        yield from guessed_steps(model, rows, cache, logits, guesser)
+    if drafter is not None:
+        yield from guessed_steps(model, rows, cache, logits, drafter)
         return
     active = list(range(len(rows)))
     while True:
@@ -105,7 +105,7 @@ def _steps(
         logits = following_logits(model, [rows[i].ids for i in active], following, cache)
 
 
-def _generated(tokens: list[Token], config: GenerationConfig) -> Generated:
+def _as_result(tokens: list[Token], config: GenerationConfig) -> Generated:
     logprobs = np.array([token.logprob for token in tokens], np.float32)
     score = float(logprobs.sum()) / len(tokens) ** config.length_penalty
     return Generated(np.array([t.id for t in tokens], np.int64), logprobs, score, tokens[-1].reason or "length")

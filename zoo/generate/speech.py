@@ -82,7 +82,7 @@ class Rules:
     end: int
     timestamps: bool = True
 
-    def allowed(self, logits: np.ndarray, tokens: Sequence[int]) -> np.ndarray:
+    def mask_scores(self, logits: np.ndarray, tokens: Sequence[int]) -> np.ndarray:
         """Logits (V,) with -inf for what must not follow the tokens."""
         scores = logits.copy()
         never = [*self.generation.suppress_tokens, *(() if tokens else self.generation.begin_suppress_tokens)]
@@ -94,14 +94,14 @@ class Rules:
         )
 
 
-class Written(NamedTuple):
+class DecodedWindow(NamedTuple):
     """A window's tokens, without that of the end, and their mean log-probability by what was allowed."""
 
     tokens: list[int]
     logprob: float
 
 
-def written_windows(
+def decode_windows(
     decoder: Decoder,
     states: dict[str, Any],
     start: int,
@@ -135,7 +135,7 @@ def written_windows(
         rngs = [np.random.default_rng((seeds[i], attempt)) if temperature else None for i in rest]
         limit = _limit(rules.generation, 1 + len(begun[0]), room)
         failed = []
-        for i, one in zip(rest, _written(decoder, cache, logits, rules, temperature, rngs, limit), strict=True):
+        for i, one in zip(rest, _decode_rows(decoder, cache, logits, rules, temperature, rngs, limit), strict=True):
             silent = fallback.is_silence(silence[i], one.logprob)
             found[i] = [] if silent else one.tokens
             if not silent and fallback.fails(text(one.tokens), one.logprob):
@@ -155,7 +155,7 @@ def _limit(generation: GenerationConfig, prompt: int, room: int) -> int:
     return min(room // 2, room - prompt)
 
 
-def _written(
+def _decode_rows(
     decoder: Decoder,
     cache: Any,
     logits: np.ndarray,
@@ -163,7 +163,7 @@ def _written(
     temperature: float,
     rngs: Sequence[np.random.Generator | None],
     limit: int,
-) -> list[Written]:
+) -> list[DecodedWindow]:
     """Continue each row from the logits after its prompt."""
     rows: list[list[int]] = [[] for _ in rngs]
     totals, counts = np.zeros(len(rows)), np.zeros(len(rows), np.int64)
@@ -171,7 +171,7 @@ def _written(
     while True:
         going = []
         for at, i in enumerate(active):
-            scores = rules.allowed(logits[at], rows[i])
+            scores = rules.mask_scores(logits[at], rows[i])
             drawn, rng = scores, rngs[i]
             if rng is not None:
                 drawn = scores / np.float32(temperature) + rng.gumbel(size=len(scores))
@@ -184,7 +184,7 @@ def _written(
             if len(rows[i]) < limit:
                 going.append(at)
         if not going:
-            return [Written(row, total / n) for row, total, n in zip(rows, totals, counts, strict=True)]
+            return [DecodedWindow(row, total / n) for row, total, n in zip(rows, totals, counts, strict=True)]
         if len(going) < len(active):
             cache.select(np.array(going))
             active = [active[at] for at in going]

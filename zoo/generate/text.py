@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 # Tokens of a prompt that are decoded with the new ones: tokenizers may drop a space at the very start.
 _TAIL = 32
-_BROKEN = "\N{REPLACEMENT CHARACTER}"  # decoded from bytes that are no character, or not yet
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # decoded from bytes that are no character, or not yet
 
 
 class TextStream:
@@ -31,23 +31,23 @@ class TextStream:
         """The text that one more token makes certain."""
         self._ids.append(token)
         before, now = self._texts()
-        if now.endswith(_BROKEN) or len(now) <= len(before):
+        if now.endswith(_REPLACEMENT) or len(now) <= len(before):
             return ""
         self._done, self._read = self._read, len(self._ids)
-        return self._passed(now[len(before) :], last=False)
+        return self._pass_on(now[len(before) :], last=False)
 
     def finish(self) -> str:
         """The text that was held back, after the last token."""
         before, now = self._texts()
         self._done = self._read = len(self._ids)
-        return self._passed(now[len(before) :], last=True)
+        return self._pass_on(now[len(before) :], last=True)
 
     def _texts(self) -> tuple[str, str]:
         """The text of the last certain tokens, and of them and the newer ones together, as decoding needs it."""
         decode = self._tokenizer.backend.decode
         return decode(self._ids[self._done : self._read]), decode(self._ids[self._done :])
 
-    def _passed(self, new: str, last: bool) -> str:
+    def _pass_on(self, new: str, last: bool) -> str:
         if self.stopped:
             return ""
         text, self._held = self._held + new, ""

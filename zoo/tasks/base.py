@@ -40,16 +40,16 @@ BATCH_TOKENS = 768
 BATCH_TOKENS_TORCH = 16384
 # A batch costs, besides its tokens, as much as a 32nd of a full one: 24 tokens on two cores, for MiniLM.  From FEW
 # rows on there is little padding in any case.
-BATCHES_WORTH, FEW = 32, 256
+BATCHES_WORTH, SORTED_ROWS = 32, 256
 # Texts that are tokenized at once, and their characters: it bounds memory, and is enough to sort by length.
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 19
 # The most characters of a token, but for spaces and words that a tokenizer does not know; and of the shortest text that
 # may have too many tokens.
-OF_A_TOKEN, FEWEST = 64, 1 << 16
+MAX_CHARS_PER_TOKEN, MIN_CHARS = 64, 1 << 16
 # Tables are often padded by a few percent; if no token reaches a larger part, the vocabulary is cut short.
 MAX_UNREACHED = 0.1
 # Seconds of work before a progress bar appears.
-PATIENCE = 3
+PROGRESS_DELAY = 3
 
 
 class Task:
@@ -62,8 +62,8 @@ class Task:
     name: ClassVar[str]
     reads: ClassVar[Input] = "text"
     results: ClassVar[ResultFormat]  # how its results are written
-    tokenizer: Any = None  # of a task that reads or writes texts
-    options: Options | None = None  # that it was loaded with, from its checkpoint
+    tokenizer: Any = None  # for a task that reads or writes texts
+    options: Options | None = None  # what it was loaded with, from its checkpoint
 
     def __init__(self, model: Pretrained, checkpoint: Checkpoint | None = None):
         self.model, self.checkpoint = model, checkpoint
@@ -313,7 +313,7 @@ def text_blocks(texts: Iterable[Any], most: int = CHARACTERS_AT_ONCE) -> Iterato
 
 def most_characters(tokens: int) -> int:
     """The most characters that a text of that many tokens has."""
-    return max(FEWEST, OF_A_TOKEN * tokens)
+    return max(MIN_CHARS, MAX_CHARS_PER_TOKEN * tokens)
 
 
 def batches(lengths: np.ndarray, budget: int, pads: bool = True) -> Iterator[np.ndarray]:
@@ -330,7 +330,7 @@ def batches(lengths: np.ndarray, budget: int, pads: bool = True) -> Iterator[np.
             most = max(1, budget // max(1, int(lengths[rows].max(initial=0))))
             yield from np.split(rows, range(most, len(rows), most))
         return
-    if len(order) <= FEW:
+    if len(order) <= SORTED_ROWS:
         yield from np.split(order, _cuts(np.maximum(lengths[order], 1), budget))
         return
     at = 0
@@ -379,7 +379,7 @@ class Progress:
         if wanted or (wanted is None and total != 1 and sys.stderr is not None and sys.stderr.isatty()):
             from tqdm import tqdm
 
-            self.bar = tqdm(total=total, unit=f" {unit}", delay=0 if wanted else PATIENCE, leave=bool(wanted))
+            self.bar = tqdm(total=total, unit=f" {unit}", delay=0 if wanted else PROGRESS_DELAY, leave=bool(wanted))
 
     def __enter__(self) -> Callable[[int], object]:
         return self.bar.update if self.bar is not None else lambda count: None

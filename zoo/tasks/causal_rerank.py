@@ -17,7 +17,7 @@ import numpy as np
 from .. import ops
 from ..checkpoint.modules import MODULES, is_causal_reranker, read_transformer, refuse_unknown
 from ..errors import ConfigError, InputError, UnsupportedError
-from ..generate.decoder import padded
+from ..generate.decoder import pad_rows
 from ..inputs.heads import CausalLM
 from ..text.chat import ChatTemplate
 from ..warning import warn
@@ -84,7 +84,7 @@ class CausalRerank(Rerank):
         self.answers = np.array(tokens)
         self.ends = self._suffixes()
 
-    def judged(
+    def pair_ids(
         self, queries: list[str], texts: list[str], instruction: str = "", *, cut: bool = True
     ) -> tuple[list[list[int]], int]:
         """The tokens of each pair, and how many pairs were cut; with cut=False too long a pair is an error."""
@@ -106,7 +106,7 @@ class CausalRerank(Rerank):
         lengths, out = np.array([len(row) for row in rows]), np.empty(len(rows), np.float32)
         with Progress(len(rows), progress) as advance:
             for index in batches(lengths, self.batch_tokens):
-                ids, some = padded([rows[i] for i in index])
+                ids, some = pad_rows([rows[i] for i in index])
                 found = self.causal.next_logits(ids, some, self.causal.new_cache(*ids.shape))
                 y = ops.to_numpy(found)[:, self.answers].astype(np.float32)
                 out[index] = y[:, 0] - y[:, 1] if len(self.answers) > 1 else y[:, 0]
@@ -116,7 +116,7 @@ class CausalRerank(Rerank):
     def _scores(
         self, queries: list[str], texts: list[str], raw: bool, progress: bool | None, prompt: str = ""
     ) -> np.ndarray:
-        rows, cut = self.judged(queries, texts, prompt)
+        rows, cut = self.pair_ids(queries, texts, prompt)
         if cut:
             warn(f"{cut} of {len(texts)} documents made more than {self.max_tokens} tokens, and were cut there")
         logits = self.logits(rows, progress)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 # Tokens to leave for an answer, if max_new_tokens does not say how many; at most a quarter of the context.
-ROOM = 64
+ANSWER_TOKENS = 64
 
 
 class Turns(abc.ABC):
@@ -81,20 +81,20 @@ class Conversation(Turns):
         self.left_out, self.known = int(left_out) if left_out.isdecimal() else 0, known
 
     def _answer(self) -> Iterator[str]:
-        ids, config = self._shown()
+        ids, config = self._fit_messages()
         most = self.llm.max_tokens
         if config.max_new_tokens is not None and len(ids) < most:  # later turns have less room than the first
             config = config.replace(max_new_tokens=min(config.max_new_tokens, most - len(ids)))
         return self.llm.stream_ids(ids, config, self.known)
 
-    def _shown(self) -> tuple[list[int], GenerationConfig]:
+    def _fit_messages(self) -> tuple[list[int], GenerationConfig]:
         """The tokens of the messages that fit, and how to go on."""
         begin = int(self.messages[0]["role"] == "system")
         self.left_out = min(self.left_out, len(self.messages) - 1 - begin)  # messages may have been taken back
         while True:
             rest = self.messages[begin + self.left_out :]
             ids, config = self.llm.chat_ids([*self.messages[:begin], *rest], self.options)
-            room = min(config.max_new_tokens or ROOM, self.llm.max_tokens // 4)
+            room = min(config.max_new_tokens or ANSWER_TOKENS, self.llm.max_tokens // 4)
             later = next((i for i, one in enumerate(rest) if i and one["role"] == "user"), None)
             if later is None or len(ids) + room <= self.llm.max_tokens:
                 return ids, config

@@ -29,7 +29,7 @@ from .arguments import as_iterable, check_count, collect_results, map_good, text
 from .base import text_blocks
 from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
 from .results import Vectors
-from .vectors import Hit, as_vectors, quantised, scores, semantic_search, truncated
+from .vectors import Hit, as_vectors, quantise, scores, semantic_search, truncate
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -94,7 +94,7 @@ class Embed(PromptedTask):
         checkpoint's, whose dense layers are then left out.  normalize: True gives vectors of length 1, if not as the
         checkpoint says.  truncate_dim: the first dimensions of each vector, before `normalize` (Matryoshka, Kusupati
         et al. 2022, https://arxiv.org/abs/2205.13147), by default the checkpoint's.  precision, ranges: see
-        `zoo.tasks.vectors.quantised`.  route: "query" or "document", for checkpoints that have layers for each.
+        `zoo.tasks.vectors.quantise`.  route: "query" or "document", for checkpoints that have layers for each.
         processes: how many share the batches, each with its part of the threads; vectors are bit-equal to those of one
         process with that many.
 
@@ -102,19 +102,19 @@ class Embed(PromptedTask):
         """
         inputs, single = texts_or_errors(texts, "texts", least=0)
         compute = self.computing(prompt_name, prompt, pooling, normalize, truncate_dim, route)
-        quantised(np.zeros((0, 1)), precision)  # a wrong name is an error before the work, as are the other arguments
-        with self._shared(
+        quantise(np.zeros((0, 1)), precision)  # a wrong name is an error before the work, as are the other arguments
+        with self._worker_pool(
             processes if inputs else 1, (prompt_name, prompt, pooling, normalize, truncate_dim, route)
         ) as each:
             found = self.rows(*compute(inputs), progress=progress, each=each) if inputs else ()
             vectors = [vector for _, _, vector in found]
         if not vectors:
-            return quantised(np.zeros((0, self._dimensions(pooling, truncate_dim)), np.float32), precision, ranges)
+            return quantise(np.zeros((0, self._dimensions(pooling, truncate_dim)), np.float32), precision, ranges)
         good = [vector for vector in vectors if not isinstance(vector, ZooError)]
         if len(good) < len(vectors):
-            rest = iter(quantised(np.stack(good), precision, ranges) if good else ())
+            rest = iter(quantise(np.stack(good), precision, ranges) if good else ())
             return collect_results(map_good(lambda _: next(rest), vectors), single)
-        return quantised(vectors[0].copy() if single else np.stack(vectors), precision, ranges)
+        return quantise(vectors[0].copy() if single else np.stack(vectors), precision, ranges)
 
     def encode(
         self,
@@ -173,11 +173,11 @@ class Embed(PromptedTask):
         compute = self.computing(prompt_name, prompt, pooling, normalize, truncate_dim, route)
         if precision in ("int8", "uint8") and ranges is None:
             raise InputError(f"precision {precision!r} of a stream needs ranges=, (2, E): those of many vectors")
-        quantised(np.zeros((0, 1)), precision)
-        shared = self._shared(processes, (prompt_name, prompt, pooling, normalize, truncate_dim, route))
-        return self._streamed(iter(as_iterable(texts, "texts")), compute, shared, precision, ranges)
+        quantise(np.zeros((0, 1)), precision)
+        shared = self._worker_pool(processes, (prompt_name, prompt, pooling, normalize, truncate_dim, route))
+        return self._stream(iter(as_iterable(texts, "texts")), compute, shared, precision, ranges)
 
-    def _streamed(
+    def _stream(
         self, texts: Iterator[Any], compute: Any, shared: Any, precision: str, ranges: Any
     ) -> Iterator[np.ndarray]:
         at = 0
@@ -187,10 +187,10 @@ class Embed(PromptedTask):
                 for i, _, vector in self.rows(*compute(inputs), progress=False, each=each):
                     if isinstance(vector, ZooError):
                         raise vector.about("texts", at + i)
-                    yield quantised(vector.copy(), precision, ranges)
+                    yield quantise(vector.copy(), precision, ranges)
                 at += len(some)
 
-    def _shared(self, processes: int, settings: tuple[Any, ...]) -> Any:
+    def _worker_pool(self, processes: int, settings: tuple[Any, ...]) -> Any:
         """A context that gives `each` for `rows`: by processes, which load the task too; settings: of `computing`."""
         if check_count(processes, "processes") == 1:
             return nullcontext(map)
@@ -226,8 +226,8 @@ class Embed(PromptedTask):
 
         def vectors(batch: Encoding) -> np.ndarray:
             if model.embeds is not None and pooling is None and not self.encoder.files:
-                y = self._projected(model, batch)
-                return truncated(y if normalize is False else unit_length(y), first, bool(normalize))
+                y = self._project(model, batch)
+                return truncate(y if normalize is False else unit_length(y), first, bool(normalize))
             x = ops.to_numpy(self.call(model, batch).last_hidden_state).astype(np.float32, copy=False)
             mask = batch.attention_mask
             if skip:
@@ -235,7 +235,7 @@ class Embed(PromptedTask):
             y = pool(x, mask, self.encoder.pooling if pooling is None else (pooling,))
             for step in steps:
                 y = step(y)
-            return truncated(y, first, bool(normalize))
+            return truncate(y, first, bool(normalize))
 
         return lambda texts: (map_good(lambda text: before + text, texts), None, vectors)
 
@@ -246,9 +246,9 @@ class Embed(PromptedTask):
         else:
             chosen = self.size
             whole = chosen if self.encoder.truncate_dim is None else self.encoder.size or self.config.hidden_size
-        return chosen if truncate_dim is None else truncated(np.zeros((0, whole)), truncate_dim).shape[1]
+        return chosen if truncate_dim is None else truncate(np.zeros((0, whole)), truncate_dim).shape[1]
 
-    def _projected(self, model: TextModel, batch: Encoding) -> np.ndarray:
+    def _project(self, model: TextModel, batch: Encoding) -> np.ndarray:
         """The model's own vectors of texts (B, E), beside those of images."""
         if model.pads_texts:
             ids = np.full((len(batch.input_ids), model.max_positions), self.tokenizer.pad_token_id or 0)
@@ -273,7 +273,7 @@ class Embed(PromptedTask):
     @cached_property
     def _projected_size(self) -> int:
         batch = self.tokenizer([""], max_length=self.max_tokens)
-        return self._projected(cast(TextModel, self.model), batch).shape[1]
+        return self._project(cast(TextModel, self.model), batch).shape[1]
 
     def similarity(self, a: Any, b: Any = None) -> np.ndarray:
         """The score of every pair, by the checkpoint's similarity function, which mostly is the cosine.
@@ -318,14 +318,14 @@ class InProcess:
 def _by_processes(do: InProcess, count: int) -> Iterator[Callable[[Any, Iterable[Encoding]], Iterator[np.ndarray]]]:
     from ..processes import Processes  # whose modules take a fifteenth of a load
 
-    def died(batch: Encoding) -> np.ndarray:
+    def raise_death(batch: Encoding) -> np.ndarray:
         rows, tokens = batch.input_ids.shape
         raise ZooError(
             f"a process ended while it computed {rows} texts of {tokens} tokens: is there too little memory?"
         )
 
     with Processes(do, count) as processes:
-        yield lambda _, batches: processes.share(batches, died)
+        yield lambda _, batches: processes.share(batches, raise_death)
 
 
 def text_embedder(name: str | os.PathLike[str], **options: Any) -> Embed:

@@ -100,7 +100,7 @@ class FillMask(TextTask):
                 problem, place = f"holds no mask: write {self.mask_token!r} there", None if single else i
                 out.append(InputError(problem, argument="texts", index=place))
             else:
-                lists = self._filled(row, found)
+                lists = self._fill(row, found)
                 out.append(lists[0] if len(lists) == 1 else lists)
         return collect_results(out, single)
 
@@ -121,7 +121,7 @@ class FillMask(TextTask):
                 out[row].append(_top(z, top_k, among))
         return out
 
-    def _filled(self, row: Any, found: list[tuple[np.ndarray, np.ndarray]]) -> list[list[Filled]]:
+    def _fill(self, row: Any, found: list[tuple[np.ndarray, np.ndarray]]) -> list[list[Filled]]:
         ids = np.array(row.ids)
         places = np.flatnonzero(ids == self.tokenizer.mask_token_id)
         lists = []

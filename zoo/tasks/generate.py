@@ -11,7 +11,7 @@ import numpy as np
 
 from ..cache import KVCache
 from ..errors import InputError, UnsupportedError, ZooError
-from ..generate import KEPT_BYTES, ContinuousBatch, Generated, GenerationConfig, PromptCache, generate, stream
+from ..generate import PREFIX_CACHE_BYTES, ContinuousBatch, Generated, GenerationConfig, PromptCache, generate, stream
 from ..generate.perplexity import perplexity
 from ..generate.text import StopStrings, TextStream, text_of
 from ..pretrained import Pretrained
@@ -36,7 +36,7 @@ ROWS = 16
 class TokenScore(NamedTuple):
     token: str
     token_id: int
-    logprob: float  # as the model gave it, before temperature and all else
+    logprob: float  # what the model gave it, before temperature and all else
 
 
 class Generation(NamedTuple):
@@ -129,7 +129,9 @@ class Generate(TextTask):
         beginning gets no second one.  With stop_strings the text ends before the first that comes.
         """
         inputs, single = texts_or_errors(texts, "texts")
-        return self._all(inputs, self.prompt_ids, self._with(options), details, progress, "texts", single)
+        return self._generate_all(
+            inputs, self.prompt_ids, self._merge_options(options), details, progress, "texts", single
+        )
 
     def chat(self, messages: Any, *, details: bool = False, progress: bool | None = None, **options: Any) -> Any:
         """The answer to some messages, {"role": ..., "content": ...} each; a list of answers to a list of chats.
@@ -142,7 +144,7 @@ class Generate(TextTask):
         if not isinstance(chats, Sequence) or isinstance(chats, str) or not chats:
             raise InputError(f"messages: {str(messages)[:80]!r}, expected a list of messages, or a list of such lists")
         config, shown = self._split(options)
-        return self._all(
+        return self._generate_all(
             chats, lambda chat: self._chat_prompt(chat, shown), config, details, progress, "messages", single
         )
 
@@ -158,7 +160,7 @@ class Generate(TextTask):
         cache: from `prompt_cache`, whose tokens are not computed again; or see `zoo.generate.stream`.
         """
         if isinstance(prompt, str):
-            config = self._with(options)
+            config = self._merge_options(options)
             ids = self.prompt_ids(as_texts(prompt, "prompt")[0][0])
         else:
             ids, config = self.chat_ids(prompt, options)
@@ -184,7 +186,7 @@ class Generate(TextTask):
             cache.load_cache(path)
         return cache
 
-    def continuous_batch(self, max_rows: int = 8, *, kept: int = KEPT_BYTES) -> ContinuousBatch:
+    def continuous_batch(self, max_rows: int = 8, *, kept: int = PREFIX_CACHE_BYTES) -> ContinuousBatch:
         """An empty batch that prompts join and leave while others are generated, as a server needs it.
 
         kept: bytes of the keys and values of earlier rows, for prompts that begin alike.
@@ -236,9 +238,9 @@ class Generate(TextTask):
         """The options of generation, and those of the chat template."""
         names = ("tools", "documents", "continue_final_message", "template", "variables")
         shown = {k: v for k, v in options.items() if k in names}
-        return self._with({k: v for k, v in options.items() if k not in names}), shown
+        return self._merge_options({k: v for k, v in options.items() if k not in names}), shown
 
-    def _with(self, options: Mapping[str, Any]) -> GenerationConfig:
+    def _merge_options(self, options: Mapping[str, Any]) -> GenerationConfig:
         """The checkpoint's options of generation with a caller's."""
         if (assistant := options.get("assistant_model")) is None:
             return self.generation.replace(**options)
@@ -284,7 +286,7 @@ class Generate(TextTask):
         answer = not shown.get("continue_final_message", False)
         return self.template.encode(messages, add_generation_prompt=answer, **shown)
 
-    def _all(
+    def _generate_all(
         self,
         given: Sequence[Any],
         ids_of: Callable[[Any], list[int]],
@@ -313,12 +315,12 @@ class Generate(TextTask):
                 index, some = map(list, zip(*prompts[at : at + rows], strict=True))
                 found = generate(self._model, some, config, stop=stop, first=at)
                 for i, ids, continuations in zip(index, some, found, strict=True):
-                    made = [self._made(ids, one, config, details) for one in continuations]
+                    made = [self._result_of(ids, one, config, details) for one in continuations]
                     out[i] = made if config.num_return_sequences > 1 else made[0]
                 advance(len(some))
         return collect_results(out, single)
 
-    def _made(self, prompt: list[int], found: Generated, config: GenerationConfig, details: bool) -> Any:
+    def _result_of(self, prompt: list[int], found: Generated, config: GenerationConfig, details: bool) -> Any:
         text = text_of(self.tokenizer, prompt, found.ids.tolist(), config.stop_strings)
         if not details:
             return text

@@ -103,13 +103,13 @@ class PageTag(ImageTask):
             max_pixels=max_pixels,
         )
 
-        def tagged(i: int) -> list[TaggedWord]:
+        def tag_page(i: int) -> list[TaggedWord]:
             if isinstance(prepared[i], ZooError):
                 raise prepared[i]
             (pixels, size), page = prepared[i], cast("tuple[list[str], list[Box]]", pages[i])
             return self._page(pixels[None], size, *page, None if single else i)
 
-        return collect_results([result_or_error(tagged, i, i, len(given)) for i in range(len(given))], single)
+        return collect_results([result_or_error(tag_page, i, i, len(given)) for i in range(len(given))], single)
 
     def _page(
         self, pixels: np.ndarray, size: tuple[int, int], words: Sequence[str], boxes: Sequence[Box], index: int | None

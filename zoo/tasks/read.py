@@ -43,18 +43,18 @@ NEW_TOKENS = 128
 BATCH_BYTES, MAX_LINES = 512 << 20, 64
 # A line, or a part of one, with a lower confidence is read again at these widths, or resampled if it is lower than this
 # share of the model's height, and the text that is likeliest in all views together counts.
-SURE, WIDTHS, LOW = 0.98, (1.12, 1.2, 0.9), 0.5
-SHORTEST = 0.6  # of the longest of these texts: a shorter one has left something out
-TALL = 128  # pixels: a higher image may have several lines
+MIN_CONFIDENCE, WIDTHS, MIN_HEIGHT_SHARE = 0.98, (1.12, 1.2, 0.9), 0.5
+MIN_LENGTH_SHARE = 0.6  # lengths of the longest of these texts: a shorter one has left something out
+MAX_LINE_PIXELS = 128  # pixels: a higher image may have several lines
 
 
 class _Line(NamedTuple):
     """The text that was read from a line, or from a part of one."""
 
     text: str
-    logprobs: np.ndarray  # of the tokens
+    logprobs: np.ndarray  # each token's
     ended: bool
-    odds: float  # that its script is none that the model knows, see `ScriptCheck`
+    odds: float  # in favour of a script that the model does not know, see `ScriptCheck`
     ids: tuple[int, ...]
     states: Array  # (1, S, E)
 
@@ -157,7 +157,7 @@ class Read(ImageTask):
                 out.append(of)
                 continue
             text, confidence, _ = join_lines(of)
-            if check is not None and any(check.unknown([join_lines([line]) for line in of])):
+            if check is not None and any(check.find_unknown([join_lines([line]) for line in of])):
                 confidence, foreign = min(confidence, MAX_CONFIDENCE), True
             out.append(Reading(text, confidence))
         if foreign and check is not None:
@@ -206,7 +206,7 @@ class Read(ImageTask):
                     advance(done - shown)
                     shown = done
         if cut:
-            most = self._most(config)
+            most = self._max_tokens(config)
             warn(f"{cut} of {count} lines had more than {most} tokens, and were cut there (max_new_tokens)")
         return found
 
@@ -214,7 +214,7 @@ class Read(ImageTask):
         """The lines of an image, or all of it; several: it is a block of them."""
         if several:
             return [array[y0:y1, x0:x1] for x0, y0, x1, y1 in split_lines(array)] or [array]
-        if len(array) > TALL and (seen := len(split_lines(array))) > 2:
+        if len(array) > MAX_LINE_PIXELS and (seen := len(split_lines(array))) > 2:
             warn(f"an image has about {seen} lines of text, and is read as one: lines=True (--lines) reads each")
         return [array]
 
@@ -238,35 +238,35 @@ class Read(ImageTask):
             raise UnsupportedError(f"stop_strings is {config.stop_strings}: a reading ends where the line does")
         return config
 
-    def _most(self, config: GenerationConfig) -> int:
+    def _max_tokens(self, config: GenerationConfig) -> int:
         return config.new_tokens(1, self.config.decoder.max_position_embeddings)
 
     def _read(self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int) -> list[LineText]:
         """For each line its text, the log-probabilities of its tokens, True if it came to its end, and its odds.
 
         Where a processor keeps a line's shape, a line wider than its size is cut between words. A part that the model
-        is not sure of is read in several widths (`_agreed`).
+        is not sure of is read in several widths (`_agree`).
         """
         if not self.processor.pad_line:
-            return [line[:4] for line in self._written(lines, config, max_pixels)]
+            return [line[:4] for line in self._read_lines(lines, config, max_pixels)]
         Y, X = self.processor.output_size(1, 1)
         cuts = [split_words(line, X / Y) for line in lines]
         parts = [line[:, x0:x1] for line, of in zip(lines, cuts, strict=True) for x0, x1 in of]
         read: list[LineText] = []
         for at in range(0, len(parts), self.batch_lines):
             some = parts[at : at + self.batch_lines]
-            found = self._written(some, config, max_pixels)
-            unsure = [i for i, line in enumerate(found) if line.text and np.exp(line.logprobs.mean()) < SURE]
+            found = self._read_lines(some, config, max_pixels)
+            unsure = [i for i, line in enumerate(found) if line.text and np.exp(line.logprobs.mean()) < MIN_CONFIDENCE]
             together = max(1, self.batch_lines // (1 + len(WIDTHS)))
             for start in range(0, len(unsure), together):
                 few = unsure[start : start + together]
-                again = self._agreed([some[i] for i in few], [found[i] for i in few], config, max_pixels)
+                again = self._agree([some[i] for i in few], [found[i] for i in few], config, max_pixels)
                 for i, line in zip(few, again, strict=True):
                     found[i] = line
             read += [line[:4] for line in found]
         return group_parts(read, list(map(len, cuts)))
 
-    def _agreed(
+    def _agree(
         self, parts: Sequence[np.ndarray], first: Sequence[_Line], config: GenerationConfig, max_pixels: int
     ) -> list[_Line]:
         """For each part of a line the reading of it, or of other views of it, that is likeliest in all of them.
@@ -282,7 +282,7 @@ class Read(ImageTask):
                 lines += [view[:, x0:x1] for x0, x1 in cuts]
                 of += [(i, len(cuts))] * len(cuts)
         states = self._states(lines, max_pixels)
-        written = self._generated(states, config)
+        written = self._decode_states(states, config)
         views = [[line.states] for line in first]  # for each part the states of each view
         texts = [{line.ids: line.ended} for line in first]  # and its texts, True for a whole one
         at = 0
@@ -300,7 +300,7 @@ class Read(ImageTask):
             means = {text: np.mean([next(rows) for _ in of_part], 0) for text in some}
             # No text that is much shorter than another, for which what it leaves out would count, or without an end.
             ended = [text for text in some if some[text]] or list(some)
-            whole = [text for text in ended if len(text) >= SHORTEST * max(map(len, ended))]
+            whole = [text for text in ended if len(text) >= MIN_LENGTH_SHARE * max(map(len, ended))]
             ids = max(whole, key=lambda text, means=means: means[text].sum())
             best.append(_Line(self.tokenizer.decode(ids), means[ids], some[ids], line.odds, ids, line.states))
         return best
@@ -308,7 +308,7 @@ class Read(ImageTask):
     def _views(self, part: np.ndarray) -> list[np.ndarray]:
         """A part of a line made wider and narrower, or, in small print, where a pixel is much, resampled."""
         Y, X = self.processor.output_size(1, 1)
-        if len(part) < LOW * Y:
+        if len(part) < MIN_HEIGHT_SHARE * Y:
             return resample_views(part, Y)
         long = part.shape[1] * max(WIDTHS) > X / Y * len(part)  # its letters are narrow as it is
         return [stretch(part, factor) for factor in WIDTHS if factor > 1 or not long]
@@ -316,7 +316,7 @@ class Read(ImageTask):
     def _ids(self, pieces: Sequence[np.ndarray], config: GenerationConfig) -> list[int]:
         """The ids of one text, from those of its pieces, between which there are spaces."""
         text = " ".join(filter(None, (self.tokenizer.decode(ids).strip() for ids in pieces)))
-        most = self._most(config) - 1
+        most = self._max_tokens(config) - 1
         return [*self.tokenizer.backend.encode(text, add_special_tokens=False).ids[:most], config.eos_token_id[0]]
 
     def _logprobs(
@@ -340,14 +340,14 @@ class Read(ImageTask):
             out += [row[: len(text)] for row, text in zip(logprobs, some, strict=True)]
         return out
 
-    def _written(self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int) -> list[_Line]:
+    def _read_lines(self, lines: Sequence[np.ndarray], config: GenerationConfig, max_pixels: int) -> list[_Line]:
         """The readings of lines, or parts of lines, that are not cut."""
         states = self._states(lines, max_pixels)
         blank = [is_blank(line) for line in lines]
         out: list[Any] = [None] * len(lines)
         of_text, of_none = ([i for i, none in enumerate(blank) if none is kind] for kind in (False, True))
         if of_text:
-            for i, best in zip(of_text, self._generated([states[i] for i in of_text], config), strict=True):
+            for i, best in zip(of_text, self._decode_states([states[i] for i in of_text], config), strict=True):
                 ids, text = tuple(best.ids.tolist()), self.tokenizer.decode(best.ids)
                 odds = self._script_odds(lines[i], states[i], best.logprobs, text)
                 out[i] = _Line(text, best.logprobs, best.reason != "length", odds, ids, states[i])
@@ -368,16 +368,16 @@ class Read(ImageTask):
         """The encoder's states (1, S, E) of each line."""
         model = cast("Reader", self.model)
 
-        def encoded(pixel_values: Array, sizes: Any) -> list[Array]:
+        def encode(pixel_values: Array, sizes: Any) -> list[Array]:
             states = self.runner.run(model.encoder_states, model.encoder.pixels(pixel_values))
             return [states[i : i + 1] for i in range(len(states))]
 
-        found = self.rows(lines, encoded, progress=False, max_pixels=max_pixels)
+        found = self.rows(lines, encode, progress=False, max_pixels=max_pixels)
         if (error := next((one for one in found if isinstance(one, ZooError)), None)) is not None:
             raise InputError(f"a line cannot be read{error.problem}")  # which is of no image alone
         return found
 
-    def _generated(self, states: Sequence[Array], config: GenerationConfig) -> list[Generated]:
+    def _decode_states(self, states: Sequence[Array], config: GenerationConfig) -> list[Generated]:
         """The best text of each line's states (1, S, E)."""
         decoder = self.runner.decoder(cast("Reader", self.model).decoder)
         prompts = np.full((len(states), 1), config.decoder_start_token_id)

@@ -19,7 +19,7 @@ Cell = str | float
 Lines = list[tuple[Cell, ...]]
 
 LABEL = {"label": "string", "score": "double"}
-SHOWN_VALUES = 4  # of a vector
+SHOWN_VALUES = 4  # numbers of a vector
 SHOWN_COSINES = 10  # inputs whose cosines fit on a line
 
 

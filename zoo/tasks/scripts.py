@@ -18,7 +18,7 @@ from ..images.lines import grey_of
 from .line_texts import LineReading
 
 FILE = "scripts.json"
-INK_SHARE = 0.4  # of the greatest distance from paper: what is farther is ink
+INK_SHARE = 0.4  # the greatest distance from paper's share: what is farther is ink
 MAX_CONFIDENCE = 0.5  # confidence of a text that is taken for another script: it is likelier wrong than right
 MIN_CHARACTERS = 3  # characters: one or two are too little ink to be judged by
 
@@ -58,7 +58,7 @@ class ScriptCheck:
         """features: (F,), from `line_features`."""
         return float(self.weights @ features + self.bias)
 
-    def unknown(self, lines: Sequence[LineReading]) -> list[bool]:
+    def find_unknown(self, lines: Sequence[LineReading]) -> list[bool]:
         """For each line of one document, True if it is taken for text in a script that is not known.
 
         Lines are judged together: one that speaks of another script may be odd print, most of them are none.  A line

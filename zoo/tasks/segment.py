@@ -34,7 +34,7 @@ AT_ONCE = 1 << 20
 class Area(NamedTuple):
     label: str
     id: int
-    share: float  # of the pixels, 0 ... 1
+    share: float  # its part of the pixels, 0 ... 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ..text.tokenizer import Tokenizer
 
 LOGITS = 1 << 24  # numbers (B, T, V) that a batch may have, unless one text alone has more
-_SPARSE = "results are SparseVectors, whose parts scipy.sparse.csr_matrix and torch.sparse_csr_tensor take"
+_SPARSE_HINT = "results are SparseVectors, whose parts scipy.sparse.csr_matrix and torch.sparse_csr_tensor take"
 _PEERS: dict[str, Peer] = {
     **PEERS,
-    "convert_to_tensor": ((None, False), _SPARSE),
+    "convert_to_tensor": ((None, False), _SPARSE_HINT),
     "convert_to_sparse_tensor": ((None, True), "SparseVectors.toarray() gives the whole array"),
     "save_to_cpu": ((None, True, False), ""),
     "task": ((None, "query", "document"), "the checkpoint has the same layers for all texts"),
@@ -90,7 +90,7 @@ class SparseEmbed(PromptedTask):
         """
         inputs, single = texts_or_errors(texts, "texts")
         found = self._vectors(inputs, top_k, self._prompt(prompt_name, prompt), progress)
-        return collect_results(map_good(lambda row: [Weight(*one) for one in self._sorted(*row)], found), single)
+        return collect_results(map_good(lambda row: [Weight(*one) for one in self._sort_tokens(*row)], found), single)
 
     def encode(
         self,
@@ -116,7 +116,7 @@ class SparseEmbed(PromptedTask):
     def decode(self, vectors: SparseVectors, top_k: int | None = None) -> list[list[tuple[str, float]]]:
         """The (token, weight) of each vector, the heaviest first."""
         most = None if top_k is None else check_count(top_k, "top_k")
-        return [[(token, weight) for token, _, weight in self._sorted(*row)[:most]] for row in vectors]
+        return [[(token, weight) for token, _, weight in self._sort_tokens(*row)[:most]] for row in vectors]
 
     def similarity(self, a: Any, b: Any = None) -> np.ndarray:
         """The score of every pair, by the checkpoint's similarity function, which mostly is the dot product.
@@ -149,7 +149,7 @@ class SparseEmbed(PromptedTask):
         prepared = map_good(lambda text: prompt + text, texts)
         return [row for _, _, row in self.rows(prepared, None, compute, progress=progress)]
 
-    def _sorted(self, ids: np.ndarray, weights: np.ndarray) -> list[tuple[str, int, float]]:
+    def _sort_tokens(self, ids: np.ndarray, weights: np.ndarray) -> list[tuple[str, int, float]]:
         order = np.argsort(-weights, kind="stable")
         tokens = [token or "" for token in self.tokenizer.tokens(ids[order])]
         return list(zip(tokens, ids[order].tolist(), weights[order].tolist(), strict=True))

@@ -114,7 +114,7 @@ class Tag(TextTask):
             if isinstance(text, ZooError):
                 out.append(text)
             else:
-                entities = self._entities(text, _stitched(parts, stride), aggregation)
+                entities = self._entities(text, _stitch(parts, stride), aggregation)
                 out.append([entity for entity in entities if entity.label not in left_out])
         return collect_results(out, single)
 
@@ -142,7 +142,7 @@ class Tag(TextTask):
 
     def _entities(self, text: str, pieces: list[Piece], aggregation: str) -> Iterator[Entity]:
         if aggregation in ("first", "average", "max"):
-            pieces = [_merged(word, aggregation) for word in _words(pieces)]
+            pieces = [_merge(word, aggregation) for word in _words(pieces)]
         names = [self.config.id2label[int(p.scores.argmax())] for p in pieces]
         groups: list[list[int]] = []
         for k, name in enumerate(names):
@@ -172,7 +172,7 @@ def _words(pieces: list[Piece]) -> list[list[Piece]]:
     return words
 
 
-def _merged(word: list[Piece], aggregation: str) -> Piece:
+def _merge(word: list[Piece], aggregation: str) -> Piece:
     if aggregation == "first":
         scores = word[0].scores
     elif aggregation == "max":
@@ -182,7 +182,7 @@ def _merged(word: list[Piece], aggregation: str) -> Piece:
     return Piece(scores, word[0].start, word[-1].end, True)
 
 
-def _stitched(windows: list[list[Piece]], stride: int) -> list[Piece]:
+def _stitch(windows: list[list[Piece]], stride: int) -> list[Piece]:
     """Windows that share `stride` tokens with the next, as one: each takes its half of what is shared."""
     windows = sorted(windows, key=lambda pieces: [p.end for p in pieces[-1:]])
     out = list(windows[0])

@@ -81,11 +81,11 @@ class Text2Text(TextTask):
         num_beams: 1 for greedy choice.  generation: other fields of `generate.GenerationConfig`.
         A text of more than `max_tokens` tokens is cut at the end, with a warning.
         """
-        return self.written(
+        return self.write_texts(
             texts, self.params.get(self.params_prefix, {}), prefix, max_new_tokens, num_beams, progress, generation
         )
 
-    def written(
+    def write_texts(
         self,
         texts: str | Iterable[str],
         params: dict[str, Any],
@@ -173,4 +173,4 @@ class Translate(Text2Text):
                 guess = nearest(wanted, self.params)
                 raise InputError(f"source is {source!r} and target {target!r}, and the checkpoint has {known}{guess}")
             params = self.params[wanted]
-        return self.written(texts, params, prefix, max_new_tokens, num_beams, progress, generation)
+        return self.write_texts(texts, params, prefix, max_new_tokens, num_beams, progress, generation)

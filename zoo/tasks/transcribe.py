@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import ConfigError, InputError, ZooError, check_choice, nearest
 from ..generate import GenerationConfig
-from ..generate.speech import Fallback, Rules, segments_of, written_windows
+from ..generate.speech import Fallback, Rules, decode_windows, segments_of
 from ..inputs.encoder_decoder import EncoderDecoder
 from ..pretrained import Pretrained
 from ..sounds import FeatureExtractor, SoundInput, Spectrogram, reader
@@ -95,7 +95,7 @@ class Transcribe(Task):
         languages, self.tasks = (_ids(generation, name, vocab) for name in ("lang_to_id", "task_to_id"))
         self.languages = {name.strip("<|>"): i for name, i in languages.items()}
         timeless = {"no_timestamps_token_id": generation.extra.get("no_timestamps_token_id", vocab - 1)}
-        self.begin = _checked(timeless, "", vocab)["no_timestamps_token_id"] + 1  # the token of 0.00 s
+        self.begin = _check_ids(timeless, "", vocab)["no_timestamps_token_id"] + 1  # the token of 0.00 s
         self.rules = Rules(generation, self.begin, self.config.eos_token_id)
 
     @classmethod
@@ -156,7 +156,7 @@ class Transcribe(Task):
                 windows: dict[int, np.ndarray] = {}
                 for i, one in list(active.items()):
                     over = one.at >= one.spectrogram.length
-                    step: Any = _Reading.found if over else _Reading.window
+                    step: Any = _Reading.transcription if over else _Reading.window
                     found = result_or_error(step, one, i, len(given), "sounds")
                     if over or isinstance(found, ZooError):
                         out[i] = found
@@ -185,7 +185,7 @@ class Transcribe(Task):
             kind = [self.tasks[task]] if self.tasks else []
             return [[self.languages[cast(str, one.language)], *kind, *timeless] for one in active]
 
-        written = written_windows(
+        written = decode_windows(
             self.runner.decoder(self.pair.decoder),
             self.pair.context(features),
             self.config.decoder_start_token_id,
@@ -219,10 +219,10 @@ def _ids(generation: GenerationConfig, name: str, vocab: int) -> dict[str, int]:
         raise ConfigError(
             f"generation_config.json: {name} is {found!r:.100}, expected an object of tokens and their ids"
         )
-    return _checked(found, f"{name}.", vocab)
+    return _check_ids(found, f"{name}.", vocab)
 
 
-def _checked(ids: dict[str, Any], where: str, vocab: int) -> dict[str, int]:
+def _check_ids(ids: dict[str, Any], where: str, vocab: int) -> dict[str, int]:
     for name, value in ids.items():
         if type(value) is not int or not 0 <= value < vocab:
             found = f"{where}{name} is {value!r}"
@@ -242,5 +242,5 @@ class _Reading:
         """The features of the next window."""
         return self.spectrogram.window(self.at)
 
-    def found(self) -> Transcription:
+    def transcription(self) -> Transcription:
         return Transcription("".join(one.text for one in self.segments).strip(), self.language, self.segments)

@@ -16,7 +16,7 @@ from ..errors import InputError, check_choice
 from ..warning import warn
 
 PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
-FEW = 100  # vectors whose ranges are a poor guess at those of all
+MIN_RANGE_VECTORS = 100  # vectors whose ranges are a poor guess at those of all
 # Vectors compared at once: 512 queries with 16,384 of a corpus need 32 MiB of scores.
 QUERIES, BLOCK = 512, 16_384
 
@@ -98,7 +98,7 @@ def maxsim(a: Sequence[np.ndarray], b: Sequence[np.ndarray], mean: bool = False)
     return out
 
 
-def truncated(x: np.ndarray, size: int | None, unit: bool = False) -> np.ndarray:
+def truncate(x: np.ndarray, size: int | None, unit: bool = False) -> np.ndarray:
     """The first `size` dimensions of vectors (N, E), all for None; unit: at length 1 after that."""
     if size is not None:
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 1 <= size <= x.shape[-1]:
@@ -107,7 +107,7 @@ def truncated(x: np.ndarray, size: int | None, unit: bool = False) -> np.ndarray
     return normalize(x) if unit else x
 
 
-def quantised(x: np.ndarray, precision: str, ranges: Any = None) -> np.ndarray:
+def quantise(x: np.ndarray, precision: str, ranges: Any = None) -> np.ndarray:
     """Vectors (N, E) or (E,) in fewer bits, as `quantize_embeddings` of sentence-transformers gives them.
 
     precision: "float32"; "int8" and "uint8", which divide each dimension's range into 255 steps; "binary" and
@@ -126,7 +126,7 @@ def quantised(x: np.ndarray, precision: str, ranges: Any = None) -> np.ndarray:
     if ranges is None:
         if x.ndim == 1 or len(x) == 1:
             raise InputError(f"precision {precision!r} of one vector needs ranges=, (2, {x.shape[-1]}): those of many")
-        if 0 < len(x) < FEW:
+        if 0 < len(x) < MIN_RANGE_VECTORS:
             warn(f"the ranges of {precision!r} are those of only {len(x)} vectors: give ranges= of more")
         ranges = ranges_of(x) if len(x) else np.zeros((2, x.shape[-1]))
     ranges = np.asarray(ranges, np.float32)

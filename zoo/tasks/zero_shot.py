@@ -81,8 +81,8 @@ class ZeroShot(TextTask):
                 return error.about("texts", None if single else i)
             logits = np.stack(items)
             if multi_label or len(labels) == 1:
-                return ranked(labels, softmax(logits[:, [self.contradiction, self.entailment]])[:, 1])
-            return ranked(labels, softmax(logits[:, self.entailment]))
+                return rank_labels(labels, softmax(logits[:, [self.contradiction, self.entailment]])[:, 1])
+            return rank_labels(labels, softmax(logits[:, self.entailment]))
 
         return collect_results([label_scores(i) for i in range(len(inputs))], single)
 
@@ -100,6 +100,6 @@ def sentences(candidate_labels: Any, template: Any) -> tuple[list[str], list[str
     return labels, [template.replace("{}", label) for label in labels]
 
 
-def ranked(labels: list[str], scores: np.ndarray) -> list[Label]:
+def rank_labels(labels: list[str], scores: np.ndarray) -> list[Label]:
     """Labels by their scores, the best first."""
     return [Label(labels[i], float(scores[i])) for i in np.argsort(-scores, kind="stable")]

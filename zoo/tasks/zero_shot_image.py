@@ -19,7 +19,7 @@ from .arguments import as_texts, collect_results, map_good, stack_results
 from .base import batches, check_vocabulary, sigmoid, softmax, text_blocks
 from .image_task import ImageTask, as_images, floats
 from .results import Labels, Vectors
-from .zero_shot import ranked, sentences
+from .zero_shot import rank_labels, sentences
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -109,7 +109,7 @@ class ZeroShotImage(DualTask):
         good = [row for row in rows if not isinstance(row, ZooError)]
         if good:
             found = self.runner.run(self.pair.compare, self.pair.vectors(np.stack(good), self.embed_texts(texts)))
-            ranks = iter([ranked(labels, row) for row in scores(floats(found.logits_per_image))])
+            ranks = iter([rank_labels(labels, row) for row in scores(floats(found.logits_per_image))])
             rows = map_good(lambda _: next(ranks), rows)
         return collect_results(rows, single)
 

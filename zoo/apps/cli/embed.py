@@ -18,7 +18,7 @@ import zoo
 from ...errors import InputError, ZooError
 from ...files.atomic_write import atomic_write
 from ...optional import import_optional
-from ...tasks.vectors import quantised, truncated
+from ...tasks.vectors import quantise, truncate
 from .generation import loading_of
 from .parser import UsageError
 from .run import stdin_blocks
@@ -73,7 +73,7 @@ def _images(task: Any, paths: Iterator[str], args: argparse.Namespace) -> Iterat
         raise UsageError(f"--{given[0].replace('_', '-')} is for texts, and {args.name} reads images")
     while some := list(islice(paths, IMAGES)):
         found = task(some, pooling=args.pooling, progress=False)
-        yield from truncated(found, args.truncate_dim, bool(args.normalize))
+        yield from truncate(found, args.truncate_dim, bool(args.normalize))
 
 
 def _tee(items: Any, file: IO[str]) -> Iterator[str]:
@@ -107,7 +107,7 @@ def _ranges(x: np.ndarray, precision: str) -> np.ndarray | None:
 
 def _blocks(x: np.ndarray, ranges: Any, precision: str) -> Iterator[np.ndarray]:
     for at in range(0, len(x), BLOCK):
-        yield np.ascontiguousarray(quantised(x[at : at + BLOCK], precision, ranges))
+        yield np.ascontiguousarray(quantise(x[at : at + BLOCK], precision, ranges))
 
 
 def _npy(path: Path, x: np.ndarray, ranges: Any, precision: str, texts: IO[str]) -> None:

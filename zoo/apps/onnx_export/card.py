@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...engines.onnx.signature import Signature
-from ...engines.onnx.step import CROSS, PAST
+from ...engines.onnx.step import CROSS_KEYS, PAST_KEYS
 from ...engines.onnx.trace import Traced
 
 HEAD = """\
@@ -98,7 +98,7 @@ def card(name: str, graphs: Sequence[GraphFile], precision: str, folder: Path, o
 
 def _code(graphs: Sequence[GraphFile]) -> str:
     of = {one.file: one.traced.signature for one in graphs}
-    if not any(one.name.startswith(PAST) for one in of["model"].inputs):
+    if not any(one.name.startswith(PAST_KEYS) for one in of["model"].inputs):
         return ONE_CALL.format(file="model.onnx", feed="\n".join(f"    {line}," for line in _feed(of["model"])))
     before = ""
     if "cross" in of:
@@ -106,7 +106,7 @@ def _code(graphs: Sequence[GraphFile]) -> str:
         given = GIVEN_STATES.format(width=width)
         before = STATES.format(feed=", ".join(_feed(of["encoder"]))) if "encoder" in of else given
         before += CROSS_ATTENTION + "\n"
-    return STEPS.format(before=before, past=PAST, more=", **seen" if "cross" in of else "")
+    return STEPS.format(before=before, past=PAST_KEYS, more=", **seen" if "cross" in of else "")
 
 
 def _feed(signature: Signature) -> list[str]:
@@ -127,7 +127,7 @@ def _table(file: str, signature: Signature) -> str:
         listed = set()
         for one in of:
             prefix, _, rest = one.name.partition(".")
-            name = f"{prefix}.I.{rest.rpartition('.')[2]}" if prefix in (PAST, CROSS, "present") else one.name
+            name = f"{prefix}.I.{rest.rpartition('.')[2]}" if prefix in (PAST_KEYS, CROSS_KEYS, "present") else one.name
             if name not in listed:
                 listed.add(name)
                 rows.append(f"| {side} | `{name}` | ({', '.join(map(str, one.dims))}) | {one.dtype} |")

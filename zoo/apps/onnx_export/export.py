@@ -16,7 +16,7 @@ from typing import Any
 
 from ...checkpoint.conflicts import CONFIG, refuse_other_files, refuse_other_weights, refuse_package
 from ...checkpoint.files import beside_weights
-from ...engines.onnx.checked import known, remember
+from ...engines.onnx.checked import approval_marker, remember
 from ...engines.onnx.decoder import crosses
 from ...engines.onnx.exported import INDEX, VERSION
 from ...engines.onnx.int8 import int8, of_steps
@@ -181,7 +181,7 @@ def _write_graphs(graphs: list[GraphFile], path: Path) -> dict[str, Any]:
             "data_bytes": os.path.getsize(onnx.with_name(f"{onnx.name}.data")),
             "signature": one.traced.signature.to_json(),
         }
-        remember(known(about[one.method]["sha256"], about[one.method]["data_bytes"], one.traced.signature))
+        remember(approval_marker(about[one.method]["sha256"], about[one.method]["data_bytes"], one.traced.signature))
     return about
 
 

@@ -33,7 +33,7 @@ class Written:
     def in_place(self, model: Any) -> bool:
         return False
 
-    def made(self, method: str, model: Any, make: Any) -> OpenGraph:
+    def graph_of(self, method: str, model: Any, make: Any) -> OpenGraph:
         return self.graphs[method]
 
 

@@ -52,8 +52,8 @@ from .requests import (
 from .run import run
 
 MAX_JSON = 8 << 20  # bytes of a request
-MAX_VALUES = 500_000  # of a request: numbers of its lists, texts, fields
-MAX_FILE = 64 << 20  # of one with a file
+MAX_VALUES = 500_000  # values of a request: numbers of its lists, texts, fields
+MAX_FILE = 64 << 20  # bytes of a request with a file
 FILES = ("application/pdf", "application/octet-stream")  # types of a body that is a file, beside image/...
 OPEN = ("/health", "/ready")  # answered without a key
 
@@ -217,7 +217,7 @@ def application(
     async def lifespan(_: Any) -> AsyncIterator[None]:
         def load() -> None:
             models.load()
-            if models.failed:
+            if models.has_failed:
                 failed()
 
         loading = threading.Thread(target=load, name="loading", daemon=True)
@@ -231,7 +231,7 @@ def application(
         return as_json({"status": "ok"})
 
     async def get_readiness(_: Request) -> Response:
-        unready = models.unready
+        unready = models.unready_models
         return as_json({"status": "not ready" if unready else "ready", "models": unready}, 503 if unready else 200)
 
     async def list_models(_: Request) -> Response:
@@ -255,7 +255,7 @@ def application(
     async def docs(_: Request) -> Response:
         return HTMLResponse(page_of(described), headers=policy)
 
-    fixed = {"/health": health, "/ready": ready, "/v1/models": list_models, "/metrics": get_metrics}
+    fixed = {"/health": health, "/ready": get_readiness, "/v1/models": list_models, "/metrics": get_metrics}
     routes = [Route(path, do) for path, do in {**fixed, "/openapi.json": schema, "/docs": docs}.items()]
     answering = {path: _answering(models, endpoint) for path, endpoint in ENDPOINTS.items()}
     answering |= {path: answering[of] for path, of in ALIASES.items()}

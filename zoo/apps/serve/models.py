@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InputError, ZooError, nearest
-from ...generate import KEPT_BYTES
+from ...generate import PREFIX_CACHE_BYTES
 from ...tasks import load_task
 from ...tasks.base import TextTask
 from ...tasks.causal_rerank import CausalRerank
@@ -60,7 +60,7 @@ class Models:
         queue: int = 256,
         rows: int = 8,
         context: int | None = None,
-        kept: int = KEPT_BYTES,
+        kept: int = PREFIX_CACHE_BYTES,
         seconds: float = 600,
         tables: ExtractorConfig | None = None,
         **options: Any,

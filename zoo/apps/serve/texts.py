@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...tasks.base import most_characters, text_blocks
 from ...tasks.causal_rerank import CausalRerank
 from ...tasks.classify import best_labels, score_function
-from ...tasks.vectors import truncated
+from ...tasks.vectors import truncate
 from ...text.long_texts import MOST, PER_TOKEN, ids_within
 from ...text.tokenizer import Tokenizer
 from .errors import ApiError
@@ -41,7 +41,7 @@ async def embeddings(models: Models, asked: EmbeddingsRequest) -> dict[str, Any]
         if asked.dimensions > len(vectors[0]):
             problem = f"dimensions is {asked.dimensions}, and the model's vectors have {len(vectors[0])}"
             raise ApiError(400, problem, param="dimensions")
-        vectors = list(truncated(np.stack(vectors), asked.dimensions, unit_length in one.task.encoder.steps))
+        vectors = list(truncate(np.stack(vectors), asked.dimensions, unit_length in one.task.encoder.steps))
     shown = _base64 if asked.encoding_format == "base64" else np.ndarray.tolist
     data = [{"object": "embedding", "index": i, "embedding": shown(v)} for i, v in enumerate(vectors)]
     return {"object": "list", "data": data, "model": one.id, "usage": _usage(tokens)}
@@ -76,7 +76,7 @@ async def _score_documents(one: Served, query: str, texts: list[str], cut: bool)
 
     def judge(some: list[str], at: int) -> tuple[list[float], int]:
         try:
-            rows, _ = one.task.judged([query] * len(some), some, cut=cut)
+            rows, _ = one.task.pair_ids([query] * len(some), some, cut=cut)
         except InputError as e:
             raise (e if e.index is None else e.about("documents", at + e.index)) from None
         return one.task.logits(rows, False).tolist(), sum(map(len, rows))

@@ -73,7 +73,7 @@ def read_boxes(image: np.ndarray, boxes: Sequence[Box], reader: LineReader) -> l
         if len(of_lines) != len(lines):
             raise InputError(f"the reader returned {len(of_lines)} texts for {len(lines)} lines")
         answers += of_lines
-    guessed = [False] * len(answers) if check is None else check.unknown(answers)
+    guessed = [False] * len(answers) if check is None else check.find_unknown(answers)
     words: list[Word] = []
     for (place, _), answer, is_guess in zip(found, answers, guessed, strict=True):
         text, confidence = _reading(answer)

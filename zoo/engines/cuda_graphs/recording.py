@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 
 WARM_UP = 3  # calls before a recording, in which kernels are compiled and libraries allocate memory
-_ONE = threading.RLock()  # torch records one graph of a process at a time, and waits for the device first
+_RECORDING_LOCK = threading.RLock()  # torch records one graph of a process at a time, and waits for the device first
 
 
 class Recording(Protocol):
@@ -65,7 +65,7 @@ class CudaRecorder:
         return CudaRecorder, (str(self.device),)
 
     def warm_up(self, fn: Callable[[], Any]) -> None:
-        with _ONE, torch.cuda.device(self.device):
+        with _RECORDING_LOCK, torch.cuda.device(self.device):
             self.stream.wait_stream(torch.cuda.current_stream())
             self.stream.wait_event(self.done)  # a replay of another thread's
             with torch.cuda.stream(self.stream):
@@ -74,7 +74,7 @@ class CudaRecorder:
             torch.cuda.current_stream().wait_stream(self.stream)
 
     def record(self, fn: Callable[[], Any]) -> CudaRecording:
-        with _ONE, torch.cuda.device(self.device):
+        with _RECORDING_LOCK, torch.cuda.device(self.device):
             if self.first is None:  # a pool is freed with its last graph: this one stays
                 self.first = CudaRecording(lambda: torch.zeros(1, device=self.device), self.pool, self.stream)
             return CudaRecording(fn, self.pool, self.stream)

@@ -94,7 +94,7 @@ class GraphRunner(Runner):
         known = key in self._graphs
         graph = self._graphs.pop(key, None)
         if known and graph is None:
-            graph = self._captured(fn, record())
+            graph = self._capture(fn, record())
         if not self.failed:
             self._graphs[key] = graph
             self._forget()
@@ -104,7 +104,7 @@ class GraphRunner(Runner):
         """Drop a graph."""
         self._graphs.pop(key, None)
 
-    def _captured(self, fn: Any, record: Any) -> CapturedGraph | None:
+    def _capture(self, fn: Any, record: Any) -> CapturedGraph | None:
         try:
             self.recorder.warm_up(partial(fn, record))
             with capturing() as kept:
@@ -129,9 +129,9 @@ class GraphRunner(Runner):
         """Run images by a graph, without padding: they have few sizes."""
         if math.prod(p.pixel_values.shape[:3]) > MAX_PIXELS:
             return None
-        key = fn, _mapped(lambda x: (tuple(x.shape), x.dtype), p)
-        graph = self.graph(key, fn, lambda: _mapped(torch.zeros_like, p))
-        return None if graph is None else self._replayed(graph, p, 0, torch.clone)
+        key = fn, _map_tensors(lambda x: (tuple(x.shape), x.dtype), p)
+        graph = self.graph(key, fn, lambda: _map_tensors(torch.zeros_like, p))
+        return None if graph is None else self._replay(graph, p, 0, torch.clone)
 
     def _texts(self, fn: Any, t: TextInputs) -> Any:
         """Run texts by a graph, padded to one of LENGTHS, and to a power of two of rows."""
@@ -153,7 +153,7 @@ class GraphRunner(Runner):
             t = t._replace(context=t.context._replace(mask=mask))
 
         def memory() -> TextInputs:
-            return _mapped(lambda x: x.new_zeros((rows, length)[: x.ndim]), t._replace(length=length))
+            return _map_tensors(lambda x: x.new_zeros((rows, length)[: x.ndim]), t._replace(length=length))
 
         graph = self.graph((fn, rows, length, types is None, mask is None), fn, memory)
         if graph is None:
@@ -161,16 +161,16 @@ class GraphRunner(Runner):
         if fn not in self._axes:
             self._axes[fn] = _token_axes(fn, memory())
         axes = iter(self._axes[fn])
-        return self._replayed(graph, t, pad, lambda x: _cut(x, B, next(axes), T))
+        return self._replay(graph, t, pad, lambda x: _cut(x, B, next(axes), T))
 
-    def _replayed(self, graph: CapturedGraph, record: Any, pad: int, taken: Callable[[Tensor], Tensor]) -> Any:
+    def _replay(self, graph: CapturedGraph, record: Any, pad: int, taken: Callable[[Tensor], Tensor]) -> Any:
         """taken(output): a copy of the caller's part.  pad: the value that pads the first array."""
         with self.recorder.turn():
             for i, (memory, x) in enumerate(zip(_arrays(graph.record), _arrays(record), strict=True)):
                 if memory.shape != x.shape:
                     memory.fill_(0 if i else pad)
                 memory[tuple(map(slice, x.shape))] = x
-            return _mapped(taken, graph())
+            return _map_tensors(taken, graph())
 
 
 def padded_length(T: int) -> int:
@@ -180,7 +180,9 @@ def padded_length(T: int) -> int:
 
 def _token_axes(fn: Callable[[Any], Any], t: TextInputs) -> list[int | None]:
     """The axis of each output that is as long as the text."""
-    outputs = [fn(_mapped(lambda x, n=n: x[:1, :n] if x.ndim > 1 else x[:1], t._replace(length=n))) for n in (1, 2)]
+    outputs = [
+        fn(_map_tensors(lambda x, n=n: x[:1, :n] if x.ndim > 1 else x[:1], t._replace(length=n))) for n in (1, 2)
+    ]
     pairs = zip(*map(_arrays, outputs), strict=True)
     return [next((i for i in range(1, x.ndim) if x.shape[i] != y.shape[i]), None) for x, y in pairs]
 
@@ -189,17 +191,17 @@ def _cut(x: Tensor, rows: int, axis: int | None, length: int) -> Tensor:
     return (x[:rows] if axis is None else x[:rows].narrow(axis, 0, length)).clone()
 
 
-def _mapped(fn: Callable[[Tensor], Any], node: Any) -> Any:
+def _map_tensors(fn: Callable[[Tensor], Any], node: Any) -> Any:
     """A record or an output with fn(tensor) for each of its tensors, in order."""
     if isinstance(node, Tensor):
         return fn(node)
     if isinstance(node, tuple):
-        values = [_mapped(fn, value) for value in node]
+        values = [_map_tensors(fn, value) for value in node]
         return type(node)(*values) if hasattr(node, "_fields") else tuple(values)
     return node
 
 
 def _arrays(node: Any) -> list[Tensor]:
     found: list[Tensor] = []
-    _mapped(found.append, node)
+    _map_tensors(found.append, node)
     return found

@@ -33,7 +33,7 @@ from ...nn import leaves
 from ...weights.fingerprint import files_digest, weights_digest
 from ...weights.mapped import region_of
 from ...weights.memory import machine_memory
-from .proto import SMALL, Places, nbytes, numbers, places_beside, save_placed
+from .proto import MAX_INLINE_BYTES, Places, nbytes, numbers, places_beside, save_placed
 from .session import Place, runtime
 from .signature import Signature
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from .trace import Traced
 
 LIMIT = 8 << 30  # bytes
-ANNOUNCED = 100 << 20  # bytes whose writing is announced
-PATIENCE = 600  # seconds to wait for another process's graph
-EMBEDDED = 64 << 20  # bytes of weights that NAME.onnx may hold beside references to the checkpoint's files
-VERSION = 3  # of the files' format
+MIN_ANNOUNCED_BYTES = 100 << 20  # bytes whose writing is announced
+LOCK_TIMEOUT = 600  # seconds to wait for another process's graph
+MAX_EMBEDDED_BYTES = 64 << 20  # bytes of weights that NAME.onnx may hold beside references to the checkpoint's files
+VERSION = 3  # the version of the files' format
 # The files and folders of zoo/ whose code runs while a model is read and traced.
 PROGRAM = (
     *("cache.py", "config.py", "nn.py", "pretrained.py", "rope.py"),
@@ -59,7 +59,7 @@ class CachedGraph(NamedTuple):
     signature: Signature
     onnx: Path
     folder: Path | None
-    weight_bytes: int  # that a session packs after some runs; 0: it packs all at once
+    weight_bytes: int  # what a session packs after some runs; 0: it packs all at once
     constants: Mapping[str, Place] = {}  # in NAME.onnx.data, if a session packs all at once
 
 
@@ -109,7 +109,7 @@ class GraphFolder:
                 raw = json.loads(path.read_bytes())
                 if (raw["method"], raw["takes"]) != (method, takes):
                     continue
-                kept = _checked(path, raw)
+                kept = _read_graph(path, raw)
             except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 for part in (path, path.with_suffix(".onnx"), path.with_suffix(".onnx.data")):
                     with suppress(OSError):
@@ -138,7 +138,7 @@ class GraphFolder:
         folder = self.writable()
         lock = FileLock(folder.parent.with_suffix(".lock") if folder == self.path else folder / ".lock")
         try:
-            lock.acquire(PATIENCE)
+            lock.acquire(LOCK_TIMEOUT)
             folder.mkdir(parents=True, exist_ok=True)  # the process before may have removed it, empty, to make room
             for left in folder.glob(".*"):  # by a process that was killed
                 shutil.rmtree(left, ignore_errors=True)
@@ -150,7 +150,7 @@ class GraphFolder:
             lock.release()
 
 
-def _checked(path: Path, raw: dict[str, Any]) -> CachedGraph:
+def _read_graph(path: Path, raw: dict[str, Any]) -> CachedGraph:
     """Return the graph that a JSON file describes.  ValueError: a file beside it has changed."""
     onnx, data = path.with_suffix(".onnx"), path.with_suffix(".onnx.data")
     if raw["key"] != path.parent.name:
@@ -176,12 +176,12 @@ def write_graph(traced: Traced, folder: Path, method: str, takes: str) -> Cached
     ZooError: it needs more memory than the machine has, or more room than the disk.
     """
     try:
-        return _written(traced, folder, method, takes)
+        return _write_graph(traced, folder, method, takes)
     except OSError as e:
         raise ZooError(f"cannot write a graph to {folder} (HF_ASSETS_CACHE): {e.strerror or e}") from e
 
 
-def _written(traced: Traced, folder: Path, method: str, takes: str) -> CachedGraph:
+def _write_graph(traced: Traced, folder: Path, method: str, takes: str) -> CachedGraph:
     signature = traced.signature
     name = hashlib.sha256(json.dumps([method, takes, signature.to_json()]).encode()).hexdigest()[:32]
     whole = sum(nbytes(stored) for stored in traced.constants.values())
@@ -215,7 +215,7 @@ def _written(traced: Traced, folder: Path, method: str, takes: str) -> CachedGra
                 replace(path, folder / path.name)
     with atomic_write(folder / f"{name}.json") as path:
         path.write_text(json.dumps(about), encoding="utf-8")
-    _bound(folder)
+    _limit_size(folder)
     return CachedGraph(signature, folder / f"{name}.onnx", base, weight_bytes, constants)
 
 
@@ -226,14 +226,14 @@ def save_beside(traced: Traced, onnx: Path, method: str) -> tuple[Path | None, s
     """
     base, places = _places(traced)
     rest = sum(nbytes(stored) for name, stored in traced.constants.items() if name not in places)
-    if rest > EMBEDDED:
+    if rest > MAX_EMBEDDED_BYTES:
         base, places, rest = None, {}, sum(map(nbytes, traced.constants.values()))
     free, began = shutil.disk_usage(onnx.parent).free, time.monotonic()
     full = f"{onnx.parent.parent}: the graph of {method} needs {_size(rest)} on the disk"
     advice = "free some, or set HF_ASSETS_CACHE to a folder on another disk"
     if rest > free:
         raise ZooError(f"{full}, and {_size(free)} are free: {advice}")
-    says = rest > ANNOUNCED and sys.stderr is not None
+    says = rest > MIN_ANNOUNCED_BYTES and sys.stderr is not None
     if says:
         print(f"zoo: writing {_size(rest)} for ONNX Runtime ({method}, once)", end="", file=sys.stderr, flush=True)
     try:
@@ -269,7 +269,7 @@ def _places(traced: Traced) -> tuple[Path | None, Places]:
     for name, stored in traced.constants.items():
         arrays = [numbers(part) for part in stored.parts]
         places = [region_of(array) if array is not None and array.flags.c_contiguous else None for array in arrays]
-        if nbytes(stored) > SMALL and None not in places:
+        if nbytes(stored) > MAX_INLINE_BYTES and None not in places:
             found[name] = [(Path(os.path.realpath(place.path)), place.begin) for place in places if place]
     folders = {path.parent for places in found.values() for path, _ in places}
     if len(folders) != 1:
@@ -277,7 +277,7 @@ def _places(traced: Traced) -> tuple[Path | None, Places]:
     return folders.pop(), {name: [(path.name, at) for path, at in places] for name, places in found.items()}
 
 
-def _bound(kept: Path) -> None:
+def _limit_size(kept: Path) -> None:
     """Remove the folders used least recently, but never `kept`, until at most LIMIT bytes are left."""
     folders = []
     with suppress(OSError):

@@ -21,9 +21,9 @@ from .ops.graph import OPERATORS
 from .session import Session
 from .signature import Signature
 
-VERSION = 1  # of the checks
+VERSION = 1  # the version of the checks
 # Bytes of weights that are run with in a second, at the slowest.
-PACE = 50 << 20
+MIN_BYTES_PER_SECOND = 50 << 20
 
 JOB = Job(
     Path(__file__).with_name("graph_job.py"),
@@ -47,7 +47,7 @@ class CheckedSession:
 
     def __init__(self, path: Path, sha256: str, provider: str, weight_bytes: int, signature: Signature):
         self._path, self._provider, self._weight_bytes, self._signature = path, provider, weight_bytes, signature
-        self._known = known(sha256, weight_bytes, signature)
+        self._known = approval_marker(sha256, weight_bytes, signature)
         self._session: Session | None = None
         self._lock = threading.Lock()
 
@@ -68,12 +68,12 @@ class CheckedSession:
     def _check(self, feeds: Mapping[str, np.ndarray]) -> None:
         data, signature = self._path.read_bytes(), self._signature
         try:
-            inputs = _small(signature, feeds)
+            inputs = _small_inputs(signature, feeds)
         except (KeyError, ValueError) as e:
             raise CheckpointError(f"{self._path}: its signature is not for the inputs of the model: {e}") from None
         sides = [[(one.name, one.dtype, one.dims) for one in side] for side in (signature.inputs, signature.outputs)]
         small = [(name, x.dtype.str, x.shape, x.tobytes()) for name, x in inputs.items()]
-        seconds = JOB.seconds + self._weight_bytes // PACE
+        seconds = JOB.seconds + self._weight_bytes // MIN_BYTES_PER_SECOND
         process = Confined(JOB._replace(seconds=seconds, wall_seconds=JOB.wall_seconds + 5 * seconds))
         try:
             process.ask(
@@ -88,7 +88,7 @@ class CheckedSession:
             process.close()
 
 
-def known(sha256: str, weight_bytes: int, signature: Signature) -> Path:
+def approval_marker(sha256: str, weight_bytes: int, signature: Signature) -> Path:
     """The file that is there once a graph has passed the checks."""
     text = json.dumps([VERSION, sha256, weight_bytes, signature.to_json(), sorted(map(sorted, OPERATORS.values()))])
     return root().with_name("onnx-checked") / hashlib.sha256(text.encode()).hexdigest()
@@ -100,7 +100,7 @@ def remember(path: Path) -> None:
         path.touch()
 
 
-def _small(signature: Signature, feeds: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+def _small_inputs(signature: Signature, feeds: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
     """Inputs of few rows and tokens that the graph is for; those given where it is for no smaller ones."""
     given = signature.lengths(feeds)
     for lengths in (dict.fromkeys(given, 2), dict.fromkeys(given, 3), {**given, "B": 1}, {**given, "B": 2}):
@@ -108,6 +108,6 @@ def _small(signature: Signature, feeds: Mapping[str, np.ndarray]) -> Mapping[str
             one.name: np.full([lengths[n] if isinstance(n, str) else n for n in one.dims], one.fill, one.dtype)
             for one in signature.inputs
         }
-        if signature.broken(small) is None:
+        if signature.broken_guard(small) is None:
             return small
     return feeds

@@ -14,18 +14,18 @@ from ...cache import KVCache
 from ...inputs import Context
 from ...inputs.heads import CausalLM
 from ...typing import Array
-from .step import CROSS, PAST, PRESENT, trace_cross, trace_step
+from .step import CROSS_KEYS, PAST_KEYS, PRESENT_KEYS, trace_cross, trace_step
 
 if TYPE_CHECKING:
     from .runner import OnnxRunner, OpenGraph
     from .trace import Traced
 
-ROOM = 64  # capacity of a new cache in tokens; it doubles as the cache grows
-ROOM_IN_PLACE = 4096  # of one whose unused part no graph reads
+INITIAL_CAPACITY = 64  # capacity of a new cache in tokens; it doubles as the cache grows
+CAPACITY_IN_PLACE = 4096  # the same where no graph reads the unused part
 SCORES = 1 << 24  # numbers: heads, times tokens of a prompt's chunk, times capacity of the cache
 # Tokens of a prompt's chunk.  256 take 0.96 of the time that 128 take, and 60 MB more for a Llama of a billion
 # parameters; in int8, whose products take least, 0.92 of the time.
-LEAST, CHUNK, CHUNK_INT8 = 32, 128, 256
+MIN_CHUNK, CHUNK, CHUNK_INT8 = 32, 128, 256
 
 
 class OnnxDecoder:
@@ -51,10 +51,10 @@ class OnnxDecoder:
         count = np.full(B, T) if lengths is None else cache.checked(lengths, T)
         cache.check_room(B, T)
         if t.context.encoder_states is not None:
-            self._see(cache, t.context)
+            self._cache_encoder_states(cache, t.context)
         if self._runner.in_place(self._model):
             rows = [slice(b, b + 1) for b in range(B)] if T > 1 else [slice(0, B)]
-            logits = [self._written(cache, ids[own, : count[own].max()], own, 1) for own in rows]
+            logits = [self._append(cache, ids[own, : count[own].max()], own, 1) for own in rows]
             return np.concatenate(logits)[:, 0]
         logits = None
         for a in range(0, T, CHUNK):
@@ -71,18 +71,18 @@ class OnnxDecoder:
         cache.check_room(B, T)
         if not self._runner.in_place(self._model):
             return self._step(cache, ids, np.full(B, T), every=True)
-        logits = [self._written(cache, ids[b : b + 1], slice(b, b + 1), T) for b in range(B)]
+        logits = [self._append(cache, ids[b : b + 1], slice(b, b + 1), T) for b in range(B)]
         return np.concatenate(logits)
 
-    def _written(self, cache: KVCache, ids: np.ndarray, rows: slice, kept: int) -> np.ndarray:
+    def _append(self, cache: KVCache, ids: np.ndarray, rows: slice, kept: int) -> np.ndarray:
         """Logits (R, kept, V) after the last of ids (R, T) of some rows, which are added to the cache.
 
         R or T is 1.
         """
-        room(cache, cache.length + ids.shape[1], ROOM_IN_PLACE)
+        ensure_capacity(cache, cache.length + ids.shape[1], CAPACITY_IN_PLACE)
         heads = getattr(self.config, "num_attention_heads", self._model.cache_shape[1])
         most = CHUNK_INT8 if self._runner.precision == "int8" else CHUNK
-        chunk = max(LEAST, min(most, SCORES // (heads * max(x.shape[1] for x in cache.keys))))
+        chunk = max(MIN_CHUNK, min(most, SCORES // (heads * max(x.shape[1] for x in cache.keys))))
         graph, found = self._graph(bool(cache.cross), in_place=True), []
         if kept > 1:  # they may be taken back, so that none must be dropped after the first chunk
             cache.make_room(ids.shape[1], rows)
@@ -91,9 +91,9 @@ class OnnxDecoder:
         for a in range(0, ids.shape[1], chunk):
             some = np.ascontiguousarray(ids[:, a : a + chunk])
             cache.make_room(T := some.shape[1], rows)
-            feed, into = self._cached(cache, rows), {}
+            feed, into = self._cache_inputs(cache, rows), {}
             for i, (k, v) in enumerate(zip(cache.keys, cache.values, strict=True)):
-                into |= {f"{PRESENT}.{i}.{part}": _turned(x[rows]) for part, x in (("key", k), ("value", v))}
+                into |= {f"{PRESENT_KEYS}.{i}.{part}": _heads_first(x[rows]) for part, x in (("key", k), ("value", v))}
             (logits,) = graph.session(feed | {"input_ids": some, "kept": np.arange(max(0, T - kept), T)}, into)
             found = [*found, logits] if kept > 1 else [logits]
             cache.advance(T * is_own)
@@ -105,8 +105,8 @@ class OnnxDecoder:
         every: (B, T, V), after each of them.
         """
         cache.make_room(ids.shape[1])
-        room(cache, cache.length + ids.shape[1])
-        feed = self._cached(cache, slice(0, len(cache.counts))) | {"input_ids": ids}
+        ensure_capacity(cache, cache.length + ids.shape[1])
+        feed = self._cache_inputs(cache, slice(0, len(cache.counts))) | {"input_ids": ids}
         feed |= {} if every else {"last": np.maximum(own - 1, 0)}
         logits, *new = self._graph(bool(cache.cross), every=every).session(feed)
         for i, pair in enumerate(zip(new[::2], new[1::2], strict=True)):
@@ -125,28 +125,30 @@ class OnnxDecoder:
             return trace_step(self._model, seen, precision=precision, in_place=in_place, every=every, drops=drops)
 
         form = ", in place" if in_place else ", every" if every else ""
-        return self._runner.made(name + form, self._model, make)
+        return self._runner.graph_of(name + form, self._model, make)
 
-    def _cached(self, cache: KVCache, rows: slice) -> dict[str, np.ndarray]:
+    def _cache_inputs(self, cache: KVCache, rows: slice) -> dict[str, np.ndarray]:
         """The graph's inputs of a cache: keys and values of some rows, and of their encoder's states."""
         feed = {"past_lengths": cache.counts[rows]}
         if cache.window_layers:
             feed["window_lengths"] = cache.window_counts[rows]
         for i, pair in enumerate(zip(cache.keys, cache.values, strict=True)):
-            feed |= _named(f"{PAST}.{i}", *(x[rows] for x in pair))
+            feed |= _as_inputs(f"{PAST_KEYS}.{i}", *(x[rows] for x in pair))
         for i, (k, v, mask) in cache.cross.items():
             each = len(cache.counts) // len(k)  # rows that share an encoder's states
             own = slice(rows.start // each, -(-rows.stop // each))
-            feed |= _named(f"{CROSS}.{i}", k[own], v[own])
+            feed |= _as_inputs(f"{CROSS_KEYS}.{i}", k[own], v[own])
             if i == 0:
                 mask = np.ones(k.shape[:2]) if mask is None else mask
                 feed["encoder_attention_mask"] = np.ascontiguousarray(np.asarray(mask)[own], np.int64)
         return feed
 
-    def _see(self, cache: KVCache, c: Context) -> None:
+    def _cache_encoder_states(self, cache: KVCache, c: Context) -> None:
         """Store the keys and values of the encoder's states in the cache."""
         name = f"{type(self._model).__name__}.cross"
-        graph = self._runner.made(name, self._model, lambda precision: trace_cross(self._model, precision=precision))
+        graph = self._runner.graph_of(
+            name, self._model, lambda precision: trace_cross(self._model, precision=precision)
+        )
         found = graph.session({"encoder_hidden_states": np.ascontiguousarray(c.encoder_states)})
         for i, (k, v) in enumerate(zip(found[::2], found[1::2], strict=True)):
             cache.cross[i] = k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3), c.encoder_mask
@@ -157,23 +159,23 @@ def crosses(model: CausalLM) -> bool:
     return bool(getattr(model.config, "add_cross_attention", "encoder_hidden_states" in model.inputs))
 
 
-def room(cache: KVCache, tokens: int, least: int = ROOM) -> None:
+def ensure_capacity(cache: KVCache, tokens: int, least: int = INITIAL_CAPACITY) -> None:
     """Lay a cache's keys and values out as a graph reads them; layers that keep all tokens get room for `tokens`."""
     for arrays in (cache.keys, cache.values):
         for i, x in enumerate(map(np.asarray, arrays)):
             (B, S, G, K), drops, n = x.shape, i in cache.window_layers, cache.tokens_in(i)
-            if (tokens > S and not drops) or not _turned(x).flags.c_contiguous:
+            if (tokens > S and not drops) or not _heads_first(x).flags.c_contiguous:
                 wanted = S if drops else min(cache.capacity, max(tokens + least, 2 * n))
                 y = np.zeros((B, G, wanted, K), x.dtype).transpose(0, 2, 1, 3)
                 y[:, :n] = x[:, :n]
                 arrays[i] = y
 
 
-def _turned(x: Any) -> np.ndarray:
+def _heads_first(x: Any) -> np.ndarray:
     """(B, S, G, K) as a graph has it, (B, G, S, K)."""
     return x.transpose(0, 2, 1, 3)
 
 
-def _named(name: str, k: Any, v: Any) -> dict[str, np.ndarray]:
+def _as_inputs(name: str, k: Any, v: Any) -> dict[str, np.ndarray]:
     """Keys and values (B, S, G, K) as inputs of the graph, (B, G, S, K)."""
-    return {f"{name}.{part}": np.ascontiguousarray(_turned(x)) for part, x in (("key", k), ("value", v))}
+    return {f"{name}.{part}": np.ascontiguousarray(_heads_first(x)) for part, x in (("key", k), ("value", v))}

@@ -18,14 +18,14 @@ from ...weights.mapped import calling_meanwhile
 
 SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SIZE = 2 << 20  # bytes of a huge page
-LEAST = 16 << 20  # bytes of a region; a thread's stack has fewer
-EVERY = 0.001  # seconds between looks
+MIN_REGION_BYTES = 16 << 20  # bytes of a region; a thread's stack has fewer
+INTERVAL = 0.001  # seconds between looks
 COLLAPSE = 25  # MADV_COLLAPSE, since Linux 6.1: what has been written moves to huge pages
 
 Region = tuple[int, int]  # its first byte, and the one after its last
 
 
-def asked() -> AbstractContextManager[None]:
+def asking() -> AbstractContextManager[None]:
     """A context in which new memory of this process gets huge pages, also what was written before they were asked for.
 
     Moving all of it afterwards would take a second, in which prompts wait.  Beside the packing, which keeps one
@@ -45,7 +45,7 @@ def asked() -> AbstractContextManager[None]:
                 known.add((begin, end))
             advise(begin, end - begin, COLLAPSE)
 
-    return calling_meanwhile(ask, EVERY)
+    return calling_meanwhile(ask, INTERVAL)
 
 
 def _regions() -> Iterator[Region]:
@@ -60,5 +60,5 @@ def _regions() -> Iterator[Region]:
         if rights == "rw-p" and inode == "0" and (not name or name[0].strip() == "[heap]"):
             begin, end = (int(one, 16) for one in place.split("-"))
             begin, end = -(-begin // SIZE) * SIZE, end // SIZE * SIZE
-            if end - begin >= LEAST:
+            if end - begin >= MIN_REGION_BYTES:
                 yield begin, end

@@ -20,7 +20,7 @@ from .ops.quantised import Int8, Observer, ProductPlan, plan_for
 from .session import Session
 from .trace import trace
 
-ROWS, TOKENS = 4, 64  # of the random texts
+ROWS, TOKENS = 4, 64  # the size of the random texts
 
 
 def precision_of(model: Module, weights: str | None) -> str:

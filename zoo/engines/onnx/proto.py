@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # For each constant, (file name, offset in bytes) of each of its parts.
 Places = Mapping[str, Sequence[tuple[str, int]]]
 OPSET, IR = 21, 10
-SMALL = 1024  # bytes up to which a constant stays in the graph's own file
-ALIGNED = 4096  # bytes; a constant in the file beside it begins at a multiple, so that a runtime can map it
+MAX_INLINE_BYTES = 1024  # bytes up to which a constant stays in the graph's own file
+ALIGNMENT = 4096  # bytes; a constant in the file beside it begins at a multiple, so that a runtime can map it
 # Bytes that are written at a time: Linux maps a row of a table with all that was written with it, up to 2 MB.
 PIECE = 64 << 10
 
@@ -66,8 +66,8 @@ def places_beside(traced: Traced) -> dict[str, int]:
     """The first byte of each large constant in the file that `save` writes beside the graph."""
     places, at = {}, 0
     for name, stored in traced.constants.items():
-        if nbytes(stored) > SMALL:
-            places[name] = at = -(-at // ALIGNED) * ALIGNED
+        if nbytes(stored) > MAX_INLINE_BYTES:
+            places[name] = at = -(-at // ALIGNMENT) * ALIGNMENT
             at += nbytes(stored)
     return places
 

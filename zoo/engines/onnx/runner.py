@@ -28,7 +28,7 @@ from ...runner import Runner
 from ...weights.mapped import file_state, release
 from .cache import CachedGraph, GraphFolder, fingerprint, write_graph
 from .checked import CheckedSession
-from .decoder import OnnxDecoder, room
+from .decoder import OnnxDecoder, ensure_capacity
 from .exported import INDEX, about_export
 from .int8 import has_cheap_products, has_exact_sums, int8, of_steps, precision_of
 from .ops.packed import Int4, is_exact
@@ -40,8 +40,8 @@ from .trace import Traced, trace
 R = TypeVar("R")
 QUANTISES = ("int8", "int4")  # values of `weights=`: matrices are rounded while a graph is written
 # Optional fields of a record: a graph takes them, and gets a default if they are None.
-FILLED = ("mask", "token_type_ids", "encoder_mask", "bool_masked_pos")
-MAX_GRAPHS = 8  # of one method and form of records; each is for other lengths
+FIELDS_WITH_DEFAULTS = ("mask", "token_type_ids", "encoder_mask", "bool_masked_pos")
+MAX_GRAPHS = 8  # graphs of one method and form of records; each is for other lengths
 
 
 class OpenGraph(NamedTuple):
@@ -74,7 +74,7 @@ class OnnxRunner(Runner):
 
     def run(self, fn: Callable[..., R], *records: Any) -> R:
         for cache in (record.cache for record in records if getattr(record, "cache", None) is not None):
-            room(cache, cache.capacity)  # no graph returns the logits of all tokens and takes a cache
+            ensure_capacity(cache, cache.capacity)  # no graph returns the logits of all tokens and takes a cache
             return fn(*records)
         if any(map(depends_on_positions, records)):
             return fn(*records)
@@ -83,7 +83,7 @@ class OnnxRunner(Runner):
         graph = next((one for one in self._graphs.get(key, ()) if one.signature.fits(*records)), None)
         if graph is None:
             with self._lock:
-                graph = self._added(key, fn, records)
+                graph = self._add_graph(key, fn, records)
         return graph.signature.result(fn, graph.session(graph.signature.feed(*records)))
 
     def decoder(self, model: Any) -> Any:
@@ -94,27 +94,29 @@ class OnnxRunner(Runner):
         fits = model.cache_shape[2] % 8 == 0 and not model.adds_bias
         return self._provider == "CPUExecutionProvider" and fits
 
-    def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> OpenGraph:
+    def graph_of(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> OpenGraph:
         """The only graph of a decoder's method.  make: returns the traced graph in a precision."""
         with self._lock:
             if method not in self._graphs:
-                kept = self._kept(method, "", lambda kept: True, lambda: make(self._policy(model, of_steps, model)))
-                self._graphs[method] = [self.opened(kept)]
+                kept = self._find_or_make(
+                    method, "", lambda kept: True, lambda: make(self._policy(model, of_steps, model))
+                )
+                self._graphs[method] = [self.open_graph(kept)]
             return self._graphs[method][0]
 
-    def _kept(
+    def _find_or_make(
         self, method: str, takes: str, fits: Callable[[CachedGraph], bool], make: Callable[[], Traced]
     ) -> CachedGraph:
         """A graph from the cache that fits, or else one that is made now."""
         folder = self._graph_folder()
 
-        def found() -> CachedGraph | None:
+        def find() -> CachedGraph | None:
             return next(filter(fits, folder.graphs(method, takes)), None)
 
-        kept = found()
+        kept = find()
         if kept is None:
             with folder.making() as path:  # another process may have made it meanwhile
-                kept = found() or write_graph(make(), path, method, takes)
+                kept = find() or write_graph(make(), path, method, takes)
         return kept
 
     def _graph_folder(self) -> GraphFolder:
@@ -139,21 +141,23 @@ class OnnxRunner(Runner):
         texts = next((one for one in reversed(model.readers) if isinstance(one, TextModel)), model)
         return Int4(getattr(texts.config, "vocab_size", 0)) if self.precision == "int4" else None
 
-    def _added(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> OpenGraph:
+    def _add_graph(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> OpenGraph:
         """A graph that fits the records: from the cache, or else traced."""
         known, (takes, method) = self._graphs.get(key, []), ("; ".join(key[1]), method_of(fn))
-        kept = self._kept(method, takes, lambda kept: kept.signature.fits(*records), lambda: self._traced(fn, records))
-        graph = self.opened(kept)
+        kept = self._find_or_make(
+            method, takes, lambda kept: kept.signature.fits(*records), lambda: self._trace(fn, records)
+        )
+        graph = self.open_graph(kept)
         self._graphs[key] = [graph, *known][:MAX_GRAPHS]
         return graph
 
-    def opened(self, kept: CachedGraph) -> OpenGraph:
+    def open_graph(self, kept: CachedGraph) -> OpenGraph:
         """A graph on disk, ready to run."""
         model = kept.onnx if kept.folder is None else kept.onnx.read_bytes()
         how: Any = {"constants": kept.constants} if self._provider == "CPUExecutionProvider" else {}
         return OpenGraph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes, **how))
 
-    def _traced(self, fn: Callable[..., Any], records: tuple[Any, ...]) -> Traced:
+    def _trace(self, fn: Callable[..., Any], records: tuple[Any, ...]) -> Traced:
         model: Any = fn.__self__  # type: ignore[attr-defined]
         of_products = partial(int8, cheap=has_cheap_products() and not isinstance(model, CausalLM))
         precision = self._policy(model, of_products, fn, *records)
@@ -188,7 +192,7 @@ class ExportedRunner(OnnxRunner):
         graph, records = self.graph(method_of(fn)), tuple(map(with_all_rows, records))
         try:
             feed = graph.signature.feed(*records)
-            if (broken := graph.signature.broken(feed)) is not None:
+            if (broken := graph.signature.broken_guard(feed)) is not None:
                 raise InputError(f"{self._files[0].parent} was exported for inputs with {broken}")
             return graph.signature.result(fn, graph.session(feed))
         except (AttributeError, LookupError, TypeError, ValueError) as e:
@@ -205,7 +209,7 @@ class ExportedRunner(OnnxRunner):
     def in_place(self, model: CausalLM) -> bool:
         return False
 
-    def made(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> OpenGraph:
+    def graph_of(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> OpenGraph:
         return self.graph(method)
 
     def _open(self, method: str) -> OpenGraph:
@@ -293,7 +297,7 @@ def record_signature(record: Any) -> str:
     for name, value in record._asdict().items():
         if hasattr(value, "_fields"):
             parts.append(record_signature(value))
-        elif hasattr(value, "dtype") and name not in FILLED:
+        elif hasattr(value, "dtype") and name not in FIELDS_WITH_DEFAULTS:
             parts.append(name)
         elif name == "logits_to_keep" and value:
             parts.append(f"{name}={value}")

@@ -34,8 +34,8 @@ PACKING = 1e9
 # Seconds of packing from which the first runs go without.
 PACKS_LATE = 0.05
 # The version of ONNX Runtime with MatMulNBits of 8 bits on every CPU.
-LOWEST = 1, 23
-FATAL = 3  # its log level; errors are raised anyway
+MIN_VERSION = 1, 23
+FATAL_LEVEL = 3  # its log level; errors are raised anyway
 
 
 def runtime() -> Any:
@@ -45,10 +45,10 @@ def runtime() -> Any:
     except ImportError as e:
         why = "is not installed" if isinstance(e, ModuleNotFoundError) else f"cannot be loaded ({e})"
         raise UnsupportedError(f"device 'onnx' needs ONNX Runtime, which {why}: {pip_install('onnx')}") from None
-    if _version(onnxruntime) < LOWEST:
+    if _version(onnxruntime) < MIN_VERSION:
         raise UnsupportedError(
-            f"device 'onnx' needs ONNX Runtime {LOWEST[0]}.{LOWEST[1]} or newer, found {onnxruntime.__version__}: "
-            f"{pip_install('onnx')}"
+            f"device 'onnx' needs ONNX Runtime {MIN_VERSION[0]}.{MIN_VERSION[1]} or newer, found "
+            f"{onnxruntime.__version__}: {pip_install('onnx')}"
         )
     return onnxruntime
 
@@ -69,7 +69,7 @@ def provider_of(device: str) -> str:
     if colon and not asked:
         raise UnsupportedError(f"{device!r}: expected a provider after the colon, as in 'onnx:cuda'", argument="device")
     asked = asked or "cpu"
-    known = {_short(name): name for name in ort.get_all_providers()}
+    known = {_short_name(name): name for name in ort.get_all_providers()}
     there = ort.get_available_providers()
     name = known.get(ALIASES.get(asked, asked))
     if name is None:
@@ -81,13 +81,13 @@ def provider_of(device: str) -> str:
         hint = f"; install {PACKAGES[name]} for it" if name in PACKAGES else ""
         raise UnsupportedError(
             f"{device!r}: the installed ONNX Runtime {ort.__version__} has no {name}, only "
-            f"{', '.join(f'onnx:{_short(one)} ({one})' for one in there)}{hint}",
+            f"{', '.join(f'onnx:{_short_name(one)} ({one})' for one in there)}{hint}",
             argument="device",
         )
     return name
 
 
-def _short(provider: str) -> str:
+def _short_name(provider: str) -> str:
     return provider.removesuffix("ExecutionProvider").lower()
 
 
@@ -137,7 +137,7 @@ class Session:
         self._ran = 0.0
         self._lock = threading.Lock()
         self._is_packed = once or self._packs_after < PACKS_LATE
-        self._session: Any = self._made(self._is_packed)
+        self._session: Any = self._make_session(self._is_packed)
         self._pid = os.getpid()
         self.inputs = [one.name for one in self._session.get_inputs()]
         self.outputs = [one.name for one in self._session.get_outputs()]
@@ -146,10 +146,10 @@ class Session:
         self, feeds: Mapping[str, np.ndarray], into: Mapping[str, np.ndarray] | None = None
     ) -> list[np.ndarray]:
         """The outputs, in their order, but for those in `into`, which are written there."""
-        session, began = self._ready(), time.process_time()
+        session, began = self._session_of_process(), time.process_time()
         try:
             with denormals.flushing():
-                found = session.run(None, feeds) if into is None else self._bound(session, feeds, into)
+                found = session.run(None, feeds) if into is None else self._run_bound(session, feeds, into)
         except Exception as e:  # ONNX Runtime's errors have no class in common
             raise ZooError(f"ONNX Runtime: {' '.join(str(e).split())}") from e
         release(self._data)  # rows of tables, and what the system has mapped around them
@@ -160,7 +160,9 @@ class Session:
                     self._session, self._is_packed = None, True
         return found
 
-    def _bound(self, session: Any, feeds: Mapping[str, np.ndarray], into: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    def _run_bound(
+        self, session: Any, feeds: Mapping[str, np.ndarray], into: Mapping[str, np.ndarray]
+    ) -> list[np.ndarray]:
         binding = session.io_binding()
         for name, array in feeds.items():
             binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
@@ -174,13 +176,13 @@ class Session:
         found = zip(self.outputs, binding.get_outputs(), strict=True)
         return [value.numpy() for name, value in found if name not in into]
 
-    def _made(self, packed: bool) -> Any:
+    def _make_session(self, packed: bool) -> Any:
         ort = runtime()
         model, provider, folder = self._made_of
         is_cpu = provider == "CPUExecutionProvider"
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads.count()
-        options.log_severity_level = FATAL
+        options.log_severity_level = FATAL_LEVEL
         # A model often has several sessions, and threads of one that has ended its run would take the next one's cores.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         if is_cpu:  # a plan for each new length takes memory, and saves no time
@@ -194,7 +196,7 @@ class Session:
         named = [provider] if provider == "CPUExecutionProvider" else [provider, "CPUExecutionProvider"]
         released: Any = nullcontext()
         much = packed and not self._once and (self._constants or self._packs_after >= PACKS_LATE)
-        huge = huge_pages.asked() if is_cpu and much else nullcontext()
+        huge = huge_pages.asking() if is_cpu and much else nullcontext()
         if self._constants and isinstance(model, Path):
             self._data = data = map_file(model.with_name(f"{model.name}.data"))
             self._mapped = [
@@ -220,14 +222,14 @@ class Session:
             )
         return session
 
-    def _ready(self) -> Any:
+    def _session_of_process(self) -> Any:
         """The session of this process."""
         if self._pid != os.getpid():  # a fork has none of the threads that a session works with
             _parents.append(self._session)  # ending it here would wait for them
             self._lock, self._session, self._pid = threading.Lock(), None, os.getpid()
         with self._lock:
             if self._session is None:
-                self._session = self._made(self._is_packed)
+                self._session = self._make_session(self._is_packed)
             return self._session
 
 

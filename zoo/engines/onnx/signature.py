@@ -41,7 +41,7 @@ class GraphInput:
     dims: tuple[int | str, ...]  # a fixed length, or a name; (B, C, Y, X) for images
     dtype: str
     record: int  # the number of the record
-    path: str  # of the field in it
+    path: str  # the field's, in the record
     fill: int = 0
 
 
@@ -92,18 +92,18 @@ class Signature:
 
     def fits(self, *records: Any) -> bool:
         """True if the graph is for records like these."""
-        return self._unknown(records) is None and self.broken(self._arrays(records)) is None
+        return self._unknown_input(records) is None and self.broken_guard(self._arrays(records)) is None
 
     def feed(self, *records: Any) -> dict[str, np.ndarray]:
         """The graph's inputs from records like those it was traced with; a missing mask hides nothing.
 
         InputError: a record has an input that the graph does not take.
         """
-        if (unknown := self._unknown(records)) is not None:
+        if (unknown := self._unknown_input(records)) is not None:
             raise InputError(f"the graph has no input {unknown}, only {', '.join(one.name for one in self.inputs)}")
         return self._arrays(records)
 
-    def _unknown(self, records: Sequence[Any]) -> str | None:
+    def _unknown_input(self, records: Sequence[Any]) -> str | None:
         """The name of an input of records that the graph does not take."""
         known = {(one.record, one.path) for one in self.inputs}
         for i, record in enumerate(records):
@@ -145,7 +145,7 @@ class Signature:
             )
         return found
 
-    def broken(self, feed: Mapping[str, np.ndarray]) -> str | None:
+    def broken_guard(self, feed: Mapping[str, np.ndarray]) -> str | None:
         """The fixed shape or the guard that these inputs break, as text; None if they fit the graph."""
         for one in self.inputs:
             if any(isinstance(n, int) and n != found for n, found in zip(one.dims, feed[one.name].shape, strict=True)):

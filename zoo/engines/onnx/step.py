@@ -25,7 +25,7 @@ from .ops.symbol import BOOL, FLOAT, INT, Symbol
 from .signature import GraphInput
 from .trace import Traced, as_symbols, finish
 
-PAST, PRESENT, CROSS = "past_key_values", "present", "cross_key_values"
+PAST_KEYS, PRESENT_KEYS, CROSS_KEYS = "past_key_values", "present", "cross_key_values"
 # Lengths in the trace: all distinct, and none is 1.
 HINTS = {"B": 6, "T": 5, "S": 7, "C": 3, "M": 11, "N": 4, "W": 13}
 
@@ -94,7 +94,7 @@ def trace_step(
     for i, layer in enumerate(cache):
         for name, one in zip(("key", "value"), layer.pair, strict=True):
             new = one.present if in_place else one.recent.transpose(0, 2, 1, 3)
-            outputs.append((f"{PRESENT}.{i}.{name}", new, False))
+            outputs.append((f"{PRESENT_KEYS}.{i}.{name}", new, False))
     return finish(step.graph, step.inputs, outputs, direct=in_place)
 
 
@@ -110,7 +110,7 @@ def trace_cross(model: CausalLM, standard: bool = False, precision: Any = None) 
     t = t._replace(context=t.context._replace(encoder_states=states), cache=cache)  # type: ignore[arg-type]
     step.model.base_model.encode(t)
     outputs = [
-        (f"{CROSS}.{i}.{name}", layer.cross[j].transpose(0, 2, 1, 3), False)
+        (f"{CROSS_KEYS}.{i}.{name}", layer.cross[j].transpose(0, 2, 1, 3), False)
         for i, layer in enumerate(cache)
         for j, name in enumerate(("key", "value"))
     ]
@@ -149,10 +149,12 @@ class _Step:
         for i in range(layers):
             own = held if windows and windows[i] is not None else None
             shape = "B", heads, "S" if own is None else "W", size
-            keys, values = (self.input(f"{PAST}.{i}.{name}", shape, FLOAT) for name in ("key", "value"))
+            keys, values = (self.input(f"{PAST_KEYS}.{i}.{name}", shape, FLOAT) for name in ("key", "value"))
             seen = None
             if cross:
-                k, v = (self.input(f"{CROSS}.{i}.{name}", ("C", heads, "M", size), FLOAT) for name in ("key", "value"))
+                k, v = (
+                    self.input(f"{CROSS_KEYS}.{i}.{name}", ("C", heads, "M", size), FLOAT) for name in ("key", "value")
+                )
                 seen = k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3), mask
             found.append(_Layer(keys, values, seen, in_place, own))
         return found

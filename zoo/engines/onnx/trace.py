@@ -74,11 +74,11 @@ def trace(
     for i, record in enumerate(records):
         reader = next((one for one in readers if one.record is type(record)), symbolic)
         readers = [one for one in readers if one is not reader]
-        taken = _standard(reader, record) if masks or isinstance(record, TextInputs) else set()
+        taken = _standard_inputs(reader, record) if masks or isinstance(record, TextInputs) else set()
         given.append(_symbolic(graph, symbolic, reader, record, i, any_size, inputs, taken))
     found = fn.__func__(symbolic, *given)  # type: ignore[attr-defined]
     is_image = isinstance(model, ImageModel)
-    return finish(graph, inputs, [_output(*named, is_image) for named in _named(found, output)])
+    return finish(graph, inputs, [_output(*named, is_image) for named in _name_outputs(found, output)])
 
 
 def finish(
@@ -168,10 +168,10 @@ def _symbolic(
         record = put(record, field.path, _input(graph, inputs, field._replace(name=name), shape, index))
     if isinstance(record, ImageInputs):
         return record._replace(grid=reader.grid(record.pixel_values))
-    return _placed(graph, reader, record) if isinstance(record, TextInputs) else record
+    return _place_rows(graph, reader, record) if isinstance(record, TextInputs) else record
 
 
-def _standard(reader: Any, record: Any) -> set[str]:
+def _standard_inputs(reader: Any, record: Any) -> set[str]:
     """The inputs that a graph has even if they are None in the record: masks and token types."""
     if not isinstance(record, TextInputs):
         return {"pixel_mask"}.intersection(getattr(reader, "inputs", ()))
@@ -201,7 +201,7 @@ def _input(
     return array.to(BOOL) if field.fill or field.dtype == "bool" else array
 
 
-def _placed(graph: GraphBuilder, model: Any, t: TextInputs) -> TextInputs:
+def _place_rows(graph: GraphBuilder, model: Any, t: TextInputs) -> TextInputs:
     """TextInputs without a cache: each row begins at 0 and has at most max_positions tokens."""
     if t.position_ids is None:
         graph.guard(t.shape[1], "<=", model.max_positions)
@@ -209,7 +209,7 @@ def _placed(graph: GraphBuilder, model: Any, t: TextInputs) -> TextInputs:
     return t._replace(context=t.context._replace(start=start), length=t.shape[1])
 
 
-def _named(found: Any, output: str) -> list[tuple[str, Symbol]]:
+def _name_outputs(found: Any, output: str) -> list[tuple[str, Symbol]]:
     """(name, array) for each array that a method returned."""
     if isinstance(found, Symbol):
         return [(output, found)]

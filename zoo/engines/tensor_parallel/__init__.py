@@ -42,8 +42,8 @@ class RankRunner(Runner):
 class RankGenerate(Generate):
     """`Generate` in every process: a seed that is not given is the first process's."""
 
-    def _with(self, options: Mapping[str, Any]) -> GenerationConfig:
-        config = super()._with(options)
+    def _merge_options(self, options: Mapping[str, Any]) -> GenerationConfig:
+        config = super()._merge_options(options)
         if not config.do_sample or config.seed is not None:
             return config
         seed: Any = torch.randint(1 << 62, (1,), device=self.model.like.device)  # type: ignore[attr-defined]
@@ -53,7 +53,7 @@ class RankGenerate(Generate):
 
 def load(name_or_folder: str | os.PathLike[str], *, device: str | None = None, **options: Any) -> RankGenerate:
     """The task `generate`, as `zoo.load` returns it, on this process's part of the model; arguments as `load_model`."""
-    checkpoint, model = _loaded(name_or_folder, device, options)
+    checkpoint, model = _load(name_or_folder, device, options)
     tokenizer, generation = (
         Tokenizer.from_folder(checkpoint.contents),
         GenerationConfig.from_folder(checkpoint.contents),
@@ -67,10 +67,10 @@ def load_model(name_or_folder: str | os.PathLike[str], *, device: str | None = N
     device: of torch, by default the GPU of LOCAL_RANK where there are some, else "torch:cpu".  The default process
     group is used, or made as torchrun's variables say.
     """
-    return _loaded(name_or_folder, device, options)[1]
+    return _load(name_or_folder, device, options)[1]
 
 
-def _loaded(name: str | os.PathLike[str], device: str | None, more: Mapping[str, Any]) -> tuple[Any, Pretrained]:
+def _load(name: str | os.PathLike[str], device: str | None, more: Mapping[str, Any]) -> tuple[Any, Pretrained]:
     if device is None:
         device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "torch:cpu"
     options = DEFAULTS.update({**more, "device": device}, MODEL)

@@ -3,7 +3,7 @@
 They run on NVIDIA GPUs of compute capability 8.0 and above, and on AMD GPUs that Triton supports.  Everything else, CPU
 tensors among it, is computed by torch's own functions.  ZOO_KERNELS=off in the environment turns them off.
 
-`interpreted()` runs them on CPU tensors in Triton's interpreter, to test kernels without a GPU.
+`interpreting()` runs them on CPU tensors in Triton's interpreter, to test kernels without a GPU.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ...errors import UnsupportedError
 from ...optional import pip_install
 from ...warning import warn
 
-OLDEST = (8, 0)  # the first compute capability with bfloat16 and asynchronous copies
+MIN_CAPABILITY = (8, 0)  # the first compute capability with bfloat16 and asynchronous copies
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-INTERPRETED = "sm_90"  # its configs are used if there is no GPU
+INTERPRETED_ARCHITECTURE = "sm_90"  # its configs are used if there is no GPU
 
 _interpreted = False
 
@@ -44,7 +44,7 @@ def usable(x: Tensor, *others: Tensor | None) -> bool:
 
 def architecture(x: Tensor) -> str:
     """The name that configs are chosen by: "sm_80", "sm_90", "gfx942", ... of the GPU that x is on."""
-    return _architecture(x.device.index or 0) if x.device.type == "cuda" else INTERPRETED
+    return _architecture(x.device.index or 0) if x.device.type == "cuda" else INTERPRETED_ARCHITECTURE
 
 
 def on_device(x: Tensor) -> AbstractContextManager[object]:
@@ -58,7 +58,7 @@ def unit_last(x: Tensor) -> Tensor:
 
 
 @contextmanager
-def interpreted() -> Iterator[None]:
+def interpreting() -> Iterator[None]:
     """A context in which kernels run on CPU tensors too.  TRITON_INTERPRET=1 must be set when they are imported."""
     global _interpreted
     if os.environ.get("TRITON_INTERPRET") != "1":
@@ -88,8 +88,8 @@ def _why_not(index: int) -> str:
     except ImportError as e:
         return f"triton cannot be imported ({e}): {pip_install('gpu')}"
     capability = torch.cuda.get_device_capability(index)
-    if torch.version.hip is None and capability < OLDEST:
-        have, want = (".".join(map(str, pair)) for pair in (capability, OLDEST))
+    if torch.version.hip is None and capability < MIN_CAPABILITY:
+        have, want = (".".join(map(str, pair)) for pair in (capability, MIN_CAPABILITY))
         return f"{torch.cuda.get_device_name(index)} has compute capability {have}, and they need {want}"
     if not (os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")):
         return "Triton compiles what launches a kernel, and finds no C compiler: apt-get install gcc, or name one in CC"

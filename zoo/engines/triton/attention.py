@@ -20,7 +20,7 @@ from . import on_device, unit_last
 from .configs import AttentionConfig, attention_config
 
 LOG2E = tl.constexpr(1.4426950408889634)
-LARGEST = 256  # head size: the accumulator of a larger one does not fit in registers
+MAX_HEAD_SIZE = 256  # head size: the accumulator of a larger one does not fit in registers
 
 
 def attention(
@@ -50,7 +50,7 @@ def attention(
         return out
     q, k, v = (unit_last(x) for x in (q, k, v))
     start, mask = row_starts(start, B), as_bytes(mask, B, S)
-    bias = None if bias is None else _padded(bias.expand(B, H, T, S))
+    bias = None if bias is None else _pad_bias(bias.expand(B, H, T, S))
     config = config or attention_config(q, k, start is not None, bias is not None)
     tiles = -(-T // config.block_m)
     described: tuple[Any, Any] = (None, None)
@@ -79,8 +79,8 @@ def check(q: Tensor, k: Tensor, v: Tensor, scale: float) -> None:
         raise InputError(f"attention of {found}: expected (B, T, H, K) and twice (B, S, G, K), H a multiple of G")
     if not q.dtype == k.dtype == v.dtype:
         raise InputError(f"attention of {q.dtype}, {k.dtype} and {v.dtype}: q, k and v must have one dtype")
-    if q.shape[-1] > LARGEST:
-        raise UnsupportedError(f"the attention kernels take head sizes up to {LARGEST}, found {q.shape[-1]}")
+    if q.shape[-1] > MAX_HEAD_SIZE:
+        raise UnsupportedError(f"the attention kernels take head sizes up to {MAX_HEAD_SIZE}, found {q.shape[-1]}")
     if scale <= 0:
         raise InputError(f"the scale of attention must be positive, found {scale}")
 
@@ -105,7 +105,7 @@ def precision(q: Tensor) -> str:
     return "tf32" if q.dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee"
 
 
-def _padded(bias: Tensor) -> Tensor:
+def _pad_bias(bias: Tensor) -> Tensor:
     """bias (B, H, T, S), widened to a multiple of 16 columns if its storage has them."""
     width = -(-bias.shape[-1] // 16) * 16
     if width == bias.shape[-1] or bias.stride(-1) != 1:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from . import architecture
 
-MULTIPROCESSORS = 132  # of an H100 or H200, assumed for tensors that are on no GPU
+MULTIPROCESSORS = 132  # an H100's or H200's, assumed for tensors that are on no GPU
 
 
 class AttentionConfig(NamedTuple):
@@ -71,7 +71,7 @@ _HOPPER = {  # ranked on an H100, but for heads of 256 and biases of 128
     (256, "causal"): AttentionConfig(64, 32, 8, 2),
     (256, "bias"): AttentionConfig(64, 32, 8, 2),
 }
-SHORT = 512  # keys of a short text or of a picture's patches
+SHORT_TEXT = 512  # keys of a short text or of a picture's patches
 _FALLBACK = {
     (size, kind): AttentionConfig(*tile, 4, 1)
     for (size, tile), kind in product(
@@ -103,7 +103,7 @@ DECODE: dict[str, dict[int, DecodeConfig]] = {
 DECODE_FLOAT32 = {64: DecodeConfig(32, 8, 2), 128: DecodeConfig(32, 8, 2), 256: DecodeConfig(16, 8, 2)}
 
 # The table for an architecture that has none: the nearest with no more shared memory a multiprocessor.
-NEAREST = {
+NEAREST_TABLE = {
     "sm_86": "sm_89",
     "sm_87": "sm_80",
     "sm_100": "sm_90",
@@ -115,13 +115,13 @@ NEAREST = {
     "gfx950": "gfx942",
 }
 # The largest shared memory of a program, in bytes.
-SHARED = {"sm_80": 163 << 10, "sm_89": 99 << 10, "sm_90": 227 << 10, "gfx942": 64 << 10, "fallback": 64 << 10}
+SHARED_MEMORY = {"sm_80": 163 << 10, "sm_89": 99 << 10, "sm_90": 227 << 10, "gfx942": 64 << 10, "fallback": 64 << 10}
 
 
 def table(x: Tensor) -> str:
     """The name of the table for the GPU that x is on."""
     name = architecture(x)
-    name = NEAREST.get(name, name)
+    name = NEAREST_TABLE.get(name, name)
     return name if name in ATTENTION else "fallback"
 
 
@@ -131,7 +131,7 @@ def attention_config(q: Tensor, k: Tensor, causal: bool, bias: bool) -> Attentio
     size = _size(K)
     if q.element_size() == 4:
         return ATTENTION_FLOAT32[size]
-    kind = "bias" if bias else "causal" if causal else "short" if k.shape[1] <= SHORT else "plain"
+    kind = "bias" if bias else "causal" if causal else "short" if k.shape[1] <= SHORT_TEXT else "plain"
     configs = ATTENTION[table(q)]
     config = configs.get((size, kind)) or configs[size, "plain"]
     # Few queries need no larger tile, and few tiles leave multiprocessors idle.
@@ -143,7 +143,7 @@ def attention_config(q: Tensor, k: Tensor, causal: bool, bias: bool) -> Attentio
 def attention_candidates(q: Tensor, k: Tensor, causal: bool, bias: bool) -> list[AttentionConfig]:
     """Configs that may be fastest for q (B, T, H, K) and k (B, S, G, K), `attention_config` first."""
     first = attention_config(q, k, causal, bias)
-    row, room = max(16, 1 << (q.shape[-1] - 1).bit_length()) * q.element_size(), SHARED[table(q)]
+    row, room = max(16, 1 << (q.shape[-1] - 1).bit_length()) * q.element_size(), SHARED_MEMORY[table(q)]
     others = (
         AttentionConfig(m, n, warps, stages, tma)
         for m, n, warps, stages, tma in product((64, 128), (32, 64, 128), (4, 8), (2, 3, 4), (False, True))
@@ -163,7 +163,7 @@ def decode_config(q: Tensor, k: Tensor) -> DecodeConfig:
 
 def decode_candidates(q: Tensor, k: Tensor) -> list[DecodeConfig]:
     """Configs that may be fastest for q (B, T, H, K) and k (B, S, G, K), `decode_config` first."""
-    row, room = max(16, 1 << (q.shape[-1] - 1).bit_length()) * q.element_size(), SHARED[table(q)]
+    row, room = max(16, 1 << (q.shape[-1] - 1).bit_length()) * q.element_size(), SHARED_MEMORY[table(q)]
     others = (
         DecodeConfig(n, warps, stages)
         for n, warps, stages in product((16, 32, 64, 128), (2, 4, 8), (1, 2, 3, 4, 5))

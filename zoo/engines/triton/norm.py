@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ...errors import UnsupportedError
-from .rows import LONGEST, RowConfig, as_rows, ceil_div, launch, row_config
+from .rows import MAX_ROW, RowConfig, as_rows, ceil_div, launch, row_config
 
 
 def layer_norm(
@@ -26,7 +26,7 @@ def layer_norm(
 ) -> Tensor:
     """`zoo.ops.layer_norm`: x, residual (..., D), weight, bias (D,) -> (..., D).  x + residual is not rounded.
 
-    Raises UnsupportedError if D is more than `rows.LONGEST`, as all norms here do.
+    Raises UnsupportedError if D is more than `rows.MAX_ROW`, as all norms here do.
     """
     out, _ = _norm(x, residual, weight, bias, eps, None, config)
     return out
@@ -69,8 +69,8 @@ def _norm(
 ) -> tuple[Tensor, Tensor]:
     """The norm, and `sums`, into which x + residual is written; without a bias, the root mean square norm."""
     D = x.shape[-1]
-    if D > LONGEST:
-        raise UnsupportedError(f"the kernels of norms take rows of up to {LONGEST}, found {D}")
+    if D > MAX_ROW:
+        raise UnsupportedError(f"the kernels of norms take rows of up to {MAX_ROW}, found {D}")
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     if not out.numel():
         return out, out if sums is None else sums

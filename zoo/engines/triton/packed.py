@@ -39,7 +39,7 @@ class Fields(NamedTuple):
         return 0 if self.scale.ndim == 1 else self.per * self.data.shape[1] // self.scale.shape[1]
 
 
-def begun(
+def begin_product(
     x: Tensor, kind: str, fields: Sequence[Tensor], act: str | None, suits: bool, takes: str
 ) -> tuple[Fields, Tensor]:
     """The fields of a matrix (O, I), and memory for its product with x (..., I): (..., O).

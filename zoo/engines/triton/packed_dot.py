@@ -16,11 +16,11 @@ from torch import Tensor
 
 from . import DTYPES
 from .activations import activate
-from .configs import SHARED, multiprocessors, table
-from .packed import QUANT_TYPES, begun, of_blocks
+from .configs import SHARED_MEMORY, multiprocessors, table
+from .packed import QUANT_TYPES, begin_product, of_blocks
 from .rows import as_rows, ceil_div, launch
 
-FEW = 16  # rows, as in a batch of sequences that are decoded
+FEW_ROWS = 16  # rows, as in a batch of sequences that are decoded
 
 
 class PackedDotConfig(NamedTuple):
@@ -49,7 +49,7 @@ def suits(x: Tensor, kind: str) -> bool:
 
     It takes at most FEW rows of float32: cuBLAS multiplies more of them faster by the dequantised matrix.
     """
-    few = x.numel() <= FEW * x.shape[-1]
+    few = x.numel() <= FEW_ROWS * x.shape[-1]
     return kind in QUANT_TYPES and x.dtype in DTYPES and x.numel() > 0 and (few or x.dtype != torch.float32)
 
 
@@ -59,20 +59,20 @@ def packed_dot_config(x: Tensor, kind: str, outputs: int) -> PackedDotConfig:
         return FLOAT32
     rows = x.numel() // x.shape[-1]
     few, many = PACKED_DOT[table(x)]
-    if rows > 2 * FEW:
+    if rows > 2 * FEW_ROWS:
         # With more columns ptxas makes each product wait for the one before.
         serial = kind.startswith("INT8_") and table(x) == "sm_90"
         return many._replace(block_k=32, stages=many.stages + 1) if serial else many
-    if rows > FEW:
-        return few._replace(block_m=2 * FEW, block_k=64)
+    if rows > FEW_ROWS:
+        return few._replace(block_m=2 * FEW_ROWS, block_k=64)
     # With half as many outputs each, twice as many programs are busy.
     return few if outputs >= 4 * few.block_o * multiprocessors(x) else few._replace(block_o=16, warps=1)
 
 
 def packed_dot_candidates(x: Tensor, kind: str, outputs: int) -> list[PackedDotConfig]:
     """Configs that may be fastest, `packed_dot_config` first."""
-    first, room = packed_dot_config(x, kind, outputs), SHARED[table(x)]
-    few = x.numel() <= FEW * x.shape[-1]
+    first, room = packed_dot_config(x, kind, outputs), SHARED_MEMORY[table(x)]
+    few = x.numel() <= FEW_ROWS * x.shape[-1]
     others = (
         PackedDotConfig(*c)
         for c in product((16, 32, 64, 128), (16,) if few else (32, 64, 128), (32, 64, 128), (1, 2, 4, 8), (1, 2, 3, 4))
@@ -98,8 +98,8 @@ def packed_dot(
     Kinds with blocks are rounded to the type of x before the product, as a dequantised matrix is.
     x (..., I); fields of a matrix (O, I) of that kind; bias (O,), residual (..., O) -> (..., O).
     """
-    takes = f"packed_dot takes rows of 16 bits, or up to {FEW} of float32,"
-    given, out = begun(x, kind, fields, act, suits(x, kind), takes)
+    takes = f"packed_dot takes rows of 16 bits, or up to {FEW_ROWS} of float32,"
+    given, out = begin_product(x, kind, fields, act, suits(x, kind), takes)
     outputs, inputs = len(given.data), x.shape[-1]
     config = config or packed_dot_config(x, kind, outputs)
     rows = as_rows(x)
@@ -155,12 +155,12 @@ def _packed_dot_kernel(
             now, live = at + first // SIZE, (first // SIZE + of_block < blocks)[None, :]
             s = of_blocks(scale, scale_step, now, live, EVEN, SIZE)
             if zero is not None:
-                w -= _each(of_blocks(zero, None, now, live, EVEN, SIZE), BO, BK, SIZE)
+                w -= _repeat_blocks(of_blocks(zero, None, now, live, EVEN, SIZE), BO, BK, SIZE)
             elif PER == 2 and offset is None:
                 w -= 8
-            w *= _each(s, BO, BK, SIZE)
+            w *= _repeat_blocks(s, BO, BK, SIZE)
             if offset is not None:
-                w += _each(of_blocks(offset, offset_step, now, live, EVEN, SIZE), BO, BK, SIZE)
+                w += _repeat_blocks(of_blocks(offset, offset_step, now, live, EVEN, SIZE), BO, BK, SIZE)
         total = tl.dot(w.to(v.dtype), tl.trans(v), total, input_precision="ieee")
     live = o < outputs
     if SIZE == 0:
@@ -177,6 +177,6 @@ def _packed_dot_kernel(
 
 
 @triton.jit
-def _each(of_blocks, BO: tl.constexpr, BK: tl.constexpr, SIZE: tl.constexpr):
+def _repeat_blocks(of_blocks, BO: tl.constexpr, BK: tl.constexpr, SIZE: tl.constexpr):
     """(BO, BK / SIZE) -> (BO, BK): the value of each block, repeated for each of its numbers."""
     return tl.reshape(tl.broadcast_to(of_blocks[:, :, None], (BO, BK // SIZE, SIZE)), (BO, BK))

@@ -17,7 +17,7 @@ from torch import Tensor
 from . import DTYPES
 from .activations import activate
 from .configs import multiprocessors, table
-from .packed import QUANT_TYPES, begun, of_blocks
+from .packed import QUANT_TYPES, begin_product, of_blocks
 from .rows import ceil_div, launch
 
 MAGIC = 0x4B000000  # the bits of 2 ** 23 as float32, whose mantissa counts in ones
@@ -77,7 +77,7 @@ def packed_gemv(
     x (..., I) with one row; fields of a matrix (O, I) of that kind; bias (O,), residual (..., O) -> (..., O).
     """
     takes = f"packed_gemv takes one row of {', '.join(map(str, DTYPES))}"
-    given, out = begun(x, kind, fields, act, suits(x, kind), takes)
+    given, out = begin_product(x, kind, fields, act, suits(x, kind), takes)
     data, scale, zero, *factors = given
     outputs, inputs = len(data), x.shape[-1]
     config = config or packed_gemv_config(x, kind, outputs)

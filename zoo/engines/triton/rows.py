@@ -20,7 +20,7 @@ class RowConfig(NamedTuple):
 
 
 # Key: the longest row that the config is for.
-_WHOLE = {
+_WHOLE_ROWS = {
     256: RowConfig(8, 4),
     1024: RowConfig(4, 4),
     2048: RowConfig(1, 4),
@@ -36,12 +36,12 @@ _WIDE_WAVES = {  # 64 lanes a warp, and at most 1024 in a program
     8192: RowConfig(1, 8),
     32768: RowConfig(1, 16),
 }
-LONGEST = max(_WHOLE)  # a longer row does not fit into the registers of one program
+MAX_ROW = max(_WHOLE_ROWS)  # a longer row does not fit into the registers of one program
 
 
 def row_config(x: Tensor) -> RowConfig:
-    """The config for rows x (..., D); D is at most `LONGEST`."""
-    sizes = _WIDE_WAVES if table(x) in ("gfx942", "fallback") else _WHOLE
+    """The config for rows x (..., D); D is at most `MAX_ROW`."""
+    sizes = _WIDE_WAVES if table(x) in ("gfx942", "fallback") else _WHOLE_ROWS
     return next(sizes[longest] for longest in sizes if x.shape[-1] <= longest)
 
 

@@ -7,25 +7,25 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .rows import LONGEST, RowConfig, as_rows, ceil_div, launch, row_config
+from .rows import MAX_ROW, RowConfig, as_rows, ceil_div, launch, row_config
 
 LOG2E = tl.constexpr(1.4426950408889634)
-LONG = 8192  # elements of a long row that a program holds at a time
+LONG_BLOCK = 8192  # elements of a long row that a program holds at a time
 LONG_WARPS = 16
 
 
 def softmax(x: Tensor, *, config: RowConfig | None = None) -> Tensor:
     """`zoo.ops.softmax`: x (..., D) -> (..., D); a row of -inf gives zeros.
 
-    Rows of up to `rows.LONGEST` are read once, longer ones twice.
+    Rows of up to `rows.MAX_ROW` are read once, longer ones twice.
     """
     D = x.shape[-1]
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     if not out.numel():
         return out
     rows = as_rows(x)
-    if D > LONGEST:
-        launch(_long_softmax_kernel, len(rows), rows, out, rows.stride(0), D, BD=LONG, warps=LONG_WARPS)
+    if D > MAX_ROW:
+        launch(_long_softmax_kernel, len(rows), rows, out, rows.stride(0), D, BD=LONG_BLOCK, warps=LONG_WARPS)
         return out
     config = config or row_config(x)
     launch(

@@ -23,7 +23,7 @@ def attention(
     if not dropout and usable(q, k, v, bias):
         tiled = kernel("attention")
         decode = kernel("decode")
-        if q.shape[-1] <= tiled.LARGEST:
+        if q.shape[-1] <= tiled.MAX_HEAD_SIZE:
             if bias is None and decode.suits(q, k):
                 return decode.decode_attention(q, k, v, start, mask, scale, window=window)
             return tiled.attention(q, k, v, start, mask, bias, scale, window=window)

@@ -15,13 +15,13 @@ from ..errors import InputError, UnsupportedError
 from .config import GenerationConfig
 from .decoder import Decoder, first_logits, numpy_logits
 from .rows import Rows
-from .sampling import Distribution, constrained, distribution, drawn, log_softmax
+from .sampling import Distribution, constrain_scores, distribution, draw_token, log_softmax
 
-MATCHED = 2  # the longest match that is looked for, without max_matching_ngram_size
-LONGEST_PAUSE = 15  # tokens without a guess, where guesses are wrong
+MAX_MATCH = 2  # the longest match that is looked for, without max_matching_ngram_size
+LONGEST_PAUSE = 15  # tokens without a draft, after wrong ones
 
 
-class Guess(NamedTuple):
+class Draft(NamedTuple):
     """The tokens that may follow a row; by: the distributions that they were drawn from, if they were drawn."""
 
     ids: list[int]
@@ -32,13 +32,13 @@ class Guess(NamedTuple):
         return None if self.by is None or i >= len(self.ids) else (self.ids[i], self.by[i])
 
 
-class Guesser(Protocol):
-    def __call__(self, active: Sequence[int], room: Sequence[int]) -> list[Guess]:
+class Drafter(Protocol):
+    def __call__(self, active: Sequence[int], room: Sequence[int]) -> list[Draft]:
         """Guesses of at most room[k] tokens for row active[k]."""
         ...
 
-    def learn(self, row: int, guessed: int, right: int) -> None:
-        """Note how many of a row's guessed tokens were right."""
+    def update(self, row: int, proposed: int, accepted: int) -> None:
+        """Note how many of a row's proposed tokens were accepted."""
         ...
 
     def select(self, index: np.ndarray) -> None:
@@ -46,8 +46,8 @@ class Guesser(Protocol):
         ...
 
 
-def guesser_of(model: Decoder, rows: Rows) -> Guesser | None:
-    """The guesser that the options ask for, if they do."""
+def drafter_of(model: Decoder, rows: Rows) -> Drafter | None:
+    """The drafter that the options ask for, if they do."""
     config = rows.config
     if config.prompt_lookup_num_tokens is None and config.assistant_model is None:
         return None
@@ -63,26 +63,26 @@ class Lookup:
     """The tokens that followed where a row's last tokens occurred before (Saxena 2023,
     https://github.com/apoorvumang/prompt-lookup-decoding), by the longest match, of those by the latest.
 
-    After wrong guesses there is none for a while, since to check one takes longer than a step.
+    After wrong drafts there is none for a while, since to check one takes longer than a step.
     """
 
     def __init__(self, rows: Rows):
         self._rows, config = rows, rows.config
         assert config.prompt_lookup_num_tokens is not None
-        self._count, self._longest = config.prompt_lookup_num_tokens, config.max_matching_ngram_size or MATCHED
+        self._count, self._longest = config.prompt_lookup_num_tokens, config.max_matching_ngram_size or MAX_MATCH
         self._pauses, self._waits = [0] * len(rows), [0] * len(rows)
 
-    def __call__(self, active: Sequence[int], room: Sequence[int]) -> list[Guess]:
+    def __call__(self, active: Sequence[int], room: Sequence[int]) -> list[Draft]:
         return [self._guess(i, min(most, self._count)) for i, most in zip(active, room, strict=True)]
 
-    def _guess(self, row: int, most: int) -> Guess:
+    def _guess(self, row: int, most: int) -> Draft:
         if self._waits[row]:
             self._waits[row] -= 1
-            return Guess([])
-        return Guess(following(self._rows[row].ids, most, self._longest))
+            return Draft([])
+        return Draft(following(self._rows[row].ids, most, self._longest))
 
-    def learn(self, row: int, guessed: int, right: int) -> None:
-        self._pauses[row] = 0 if 4 * right >= guessed else min(2 * self._pauses[row] + 1, LONGEST_PAUSE)
+    def update(self, row: int, proposed: int, accepted: int) -> None:
+        self._pauses[row] = 0 if 4 * accepted >= proposed else min(2 * self._pauses[row] + 1, LONGEST_PAUSE)
         self._waits[row] = self._pauses[row]
 
     def select(self, index: np.ndarray) -> None:
@@ -121,29 +121,29 @@ class Assistant:
         self._cache: KVCache | None = None
         self._capacity = min(rows.room, model.max_positions)
 
-    def __call__(self, active: Sequence[int], room: Sequence[int]) -> list[Guess]:
+    def __call__(self, active: Sequence[int], room: Sequence[int]) -> list[Draft]:
         config, texts = self._config, [self._rows[i].ids for i in active]
         longest = max(map(len, texts))
         steps = min(config.num_assistant_tokens, max(room), self._capacity - longest + 1)
-        guesses = [Guess([], [] if config.do_sample else None) for _ in active]
+        drafts = [Draft([], [] if config.do_sample else None) for _ in active]
         if steps < 1 or max(int(text.max()) for text in texts) >= self._vocabulary:
-            return guesses
+            return drafts
         if self._cache is not None:  # without what was guessed wrongly
             known = [min(int(n), len(text) - 1) for n, text in zip(self._cache.counts, texts, strict=True)]
             self._cache.rewind(np.array(known))
         self._cache, logits = first_logits(self._model, texts, self._capacity, {}, GenerationConfig(), self._cache)
         texts, going = list(texts), [most > 0 for most in room]
         for step in range(steps):
-            tokens, sure = self._tokens(numpy_logits(logits)[:, : self._target], active, texts, going, guesses)
+            tokens, sure = self._tokens(numpy_logits(logits)[:, : self._target], active, texts, going, drafts)
             going = [
                 now and bool(one) and len(guess.ids) < most and guess.ids[-1] not in config.eos_token_id
-                for now, one, guess, most in zip(going, sure, guesses, room, strict=True)
+                for now, one, guess, most in zip(going, sure, drafts, room, strict=True)
             ]
             if step + 1 == steps or not any(going):
-                return guesses
+                return drafts
             texts = [np.append(text, token) for text, token in zip(texts, tokens, strict=True)]
             logits = self._model.next_logits(np.array(tokens)[:, None], None, self._cache)
-        return guesses
+        return drafts
 
     def _tokens(
         self,
@@ -151,26 +151,26 @@ class Assistant:
         active: Sequence[int],
         texts: list[np.ndarray],
         going: list[bool],
-        guesses: list[Guess],
+        drafts: list[Draft],
     ) -> tuple[list[int], np.ndarray]:
         """Add a token to each guess that continues -> a token for each row, and where the model was sure of it."""
         rows, config = self._rows, self._config
-        new = [rows[i].new + len(guess.ids) for i, guess in zip(active, guesses, strict=True)]
+        new = [rows[i].new + len(guess.ids) for i, guess in zip(active, drafts, strict=True)]
         least, most = [rows.fewest[i] for i in active], [rows.limits[i] for i in active]
-        scores, tokens = constrained(logits, texts, new, least, config, most), logits.argmax(-1).tolist()
-        for k, (guess, i) in enumerate(zip(guesses, active, strict=True)):
+        scores, tokens = constrain_scores(logits, texts, new, least, config, most), logits.argmax(-1).tolist()
+        for k, (guess, i) in enumerate(zip(drafts, active, strict=True)):
             if not going[k]:
                 continue
             if guess.by is None:
                 tokens[k] = int(scores[k].argmax())
             else:
                 guess.by.append(distribution(scores[k], config))
-                tokens[k] = drawn(*guess.by[-1], rows.rngs[i].random())
+                tokens[k] = draw_token(*guess.by[-1], rows.rngs[i].random())
             guess.ids.append(tokens[k])
         likely = np.exp(log_softmax(logits)[np.arange(len(tokens)), tokens])
         return tokens, likely >= config.assistant_confidence_threshold
 
-    def learn(self, row: int, guessed: int, right: int) -> None:
+    def update(self, row: int, proposed: int, accepted: int) -> None:
         pass
 
     def select(self, index: np.ndarray) -> None:
