@@ -153,13 +153,13 @@ def test_a_long_request_lets_others_pass(models, client, embed, monkeypatch):
     """It is computed in parts, and each answer has its own vectors."""
     worker = models.all["model"].worker
     monkeypatch.setattr(worker.task, "batch_tokens", 8)
-    parts, taken = list[Any](), worker._taken
+    parts, taken = list[Any](), worker._take
 
     def recorded() -> Any:
         parts.extend(some := taken())
         return some
 
-    monkeypatch.setattr(worker, "_taken", recorded)
+    monkeypatch.setattr(worker, "_take", recorded)
     client.post("/v1/embeddings", json={"model": "model", "input": "a"})  # the thread had called the other function
     long = [f"text {i}" for i in range(150)]
     with ThreadPoolExecutor(2) as pool:
