@@ -78,7 +78,7 @@ class Request(Row):
         token = sample(scores, config, self._rng.random()) if config.do_sample else int(scores.argmax())
         self.append(token)
         ended = self.constraint is not None and self.constraint.accept(token)
-        if ended or token in config.eos_token_id or (self.stop is not None and self.stop(self.generated)):
+        if ended or token in config.eos_token_id or (self.stop is not None and self.stop(self.generated_ids)):
             reason = "stop"
         else:
             reason = "length" if self.new == self.limit else None
