@@ -89,7 +89,7 @@ def head_bias_forgotten(model):
 
 
 def head_activation_forgotten(model):
-    model.head.transform.act = None
+    model.head.dense.act = None
 
 
 def not_causal(model):

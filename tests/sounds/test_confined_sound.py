@@ -118,7 +118,7 @@ def test_a_sound_that_takes_too_much_memory():
 
 
 def test_a_sound_that_takes_too_much_time(monkeypatch, sound):
-    monkeypatch.setattr(reading, "JOB", reading.JOB._replace(seconds=60, patience=0.2))
+    monkeypatch.setattr(reading, "JOB", reading.JOB._replace(seconds=60, wall_seconds=0.2))
 
     class Slow(io.BytesIO):
         def read(self, *_: Any) -> bytes:

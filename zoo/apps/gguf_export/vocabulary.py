@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsupportedError
+from ...warning import warn
 from ...weights.gguf.splits import name_of
 from ...weights.gguf.tokenizer import (
     BYTE,
@@ -19,6 +20,8 @@ from ...weights.gguf.tokenizer import (
     UNUSED,
     USER_DEFINED,
 )
+
+NFC = {"type": "NFC"}
 
 if TYPE_CHECKING:
     from ...tasks.base import TextTask
@@ -88,7 +91,11 @@ def _add(writer: Any, model: str, tokens: list[tuple[str, int]]) -> None:
 def _add_bytes(writer: Any, raw: dict[str, Any], task: TextTask) -> None:
     model = raw["model"]
     pre = name_of(raw["pre_tokenizer"], bool(model.get("ignore_merges")))
-    if pre is None or raw["normalizer"] is not None:
+    normalizer = raw["normalizer"]
+    if normalizer == NFC:  # of Qwen, whose GGUF files have been without it from the first
+        warn("GGUF has no place for the tokenizer's normalizer NFC: decomposed letters give other tokens there")
+        normalizer = None
+    if pre is None or normalizer is not None:
         raise UnsupportedError(
             "this tokenizer's normalizer and pre-tokenizer have no name in GGUF (tokenizer.ggml.pre)"
         )
