@@ -27,8 +27,8 @@ def points(folder: Path, tag: str | None) -> Iterator[tuple[str, bool]]:
     """Each point of the list, and whether it holds."""
     if tag is not None:
         yield f"the tag {tag} is the version {__version__}", tag == f"v{__version__}"
-        changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-        yield f"CHANGELOG.md has a section on {__version__}", f"\n## {__version__}" in changes
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    yield f"CHANGELOG.md has a section on {__version__}", f"\n## {__version__}" in changes
     wheels, sources = (sorted(folder.glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
     yield "there is one wheel", len(wheels) == 1
     for wheel in wheels:
