@@ -45,12 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     environment = harness.start(args, torch_too=False)
     threads = environment["threads"]
-    from parity.specs import FULL
+    from parity.specs import FULL_SPECS
 
     path = args.json or harness.dated("families", environment)
     rows: list[dict[str, Any]] = []
     runs: dict[str, Any] = {}
-    for spec in args.specs or FULL:
+    for spec in args.specs or FULL_SPECS:
         folder = of_spec(spec, args.cache, args.size)
         if args.prepare:
             _child("zoo", folder, "", threads, 0.0)

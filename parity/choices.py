@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .compare import Multiple, Pair, Rule, Stage, Tolerance, both, compare, incomparable, unlike
+from .compare import Multiple, Pair, Rule, Stage, Tolerance, arrays_of, compare, failed_stage, why_incomparable
 
 SAME_PIXELS = 0.9999  # share in a float32 segmentation: rounding decides between equally likely labels
 SAME_BOX = 1e-4  # largest error of a coordinate in a float32 detection, as a part of the image's width or height
@@ -45,13 +45,13 @@ def compare_pixels(pairs: Sequence[Pair]) -> Stage:
 
 def compare_masks(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequence[Pair] = ()) -> Stage:
     """The last stage of a segmentation: (Y, X) labels, nearly all of which must be the same."""
-    broken = next((pair for pair in (*pairs, *own) if incomparable(pair)), None)
+    broken = next((pair for pair in (*pairs, *own) if why_incomparable(pair)), None)
     if broken:
-        return unlike("mask", broken.batch, incomparable(broken))
-    counts, wrong = [both(pair)[0].size for pair in pairs], _other_pixels(pairs)
+        return failed_stage("mask", broken.batch, why_incomparable(broken))
+    counts, wrong = [arrays_of(pair)[0].size for pair in pairs], _other_pixels(pairs)
     worst = pairs[int(np.argmax(np.divide(wrong, counts)))].batch
     count, differ = sum(counts), sum(wrong)
-    kinds = len(np.unique(np.concatenate([both(pair)[1].ravel() for pair in pairs])))
+    kinds = len(np.unique(np.concatenate([arrays_of(pair)[1].ravel() for pair in pairs])))
     note = f"{differ} of {count} pixels differ, {kinds} labels"
     if not isinstance(rule, Multiple):
         return _stage("mask", worst, count, 1 - differ / count, 1 - differ / count >= SAME_PIXELS, note)
@@ -68,18 +68,18 @@ def compare_objects(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequen
     """
     broken = next((pair for pair in (*pairs, *own) if pair.ours is None or pair.reference is None), None)
     if broken:
-        return unlike("objects", broken.batch, incomparable(broken))
-    count = sum(len(both(pair)[1]) for pair in pairs)
-    kinds = len(np.unique(np.concatenate([both(pair)[1][:, 2] for pair in pairs])))
+        return failed_stage("objects", broken.batch, why_incomparable(broken))
+    count = sum(len(arrays_of(pair)[1]) for pair in pairs)
+    kinds = len(np.unique(np.concatenate([arrays_of(pair)[1][:, 2] for pair in pairs])))
     note, batch = f"{count} objects, {kinds} labels", pairs[0].batch
     if isinstance(rule, Multiple):
-        differ, others = (sum(unmatched(*both(pair)) for pair in some) for some in (pairs, own))
+        differ, others = (sum(count_unmatched(*arrays_of(pair)) for pair in some) for some in (pairs, own))
         note += f"; {differ} without a partner, {others} of the reference's own"
         holds = rule.allows(differ, others, count)
         return _stage("objects", batch, count, _share(differ, count), holds, note, _share(others, count))
     largest = 0.0
     for pair in pairs:
-        ours, theirs = both(pair)
+        ours, theirs = arrays_of(pair)
         if not np.array_equal(ours[:, :3], theirs[:, :3]):
             note = f"{len(ours)} objects, expected {len(theirs)}, or other labels"
             return _stage("objects", pair.batch, count, 0.0, False, note)
@@ -88,7 +88,7 @@ def compare_objects(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequen
     return replace(stage, scale=1.0, max_abs=largest)
 
 
-def unmatched(found: np.ndarray, wanted: np.ndarray) -> int:
+def count_unmatched(found: np.ndarray, wanted: np.ndarray) -> int:
     """The number of objects, rows (n, 7) as above, of either side that match none of the other."""
     free, lonely = list(range(len(wanted))), 0
     for row in found:
@@ -115,7 +115,7 @@ def _rows(pairs: IdRows) -> tuple[list[tuple[str, list[int], list[int]]], list[t
 
 
 def _other_pixels(pairs: Sequence[Pair]) -> list[int]:
-    return [int((a != b).sum()) for a, b in map(both, pairs)]
+    return [int((a != b).sum()) for a, b in map(arrays_of, pairs)]
 
 
 def _share(wrong: int, count: int) -> float:

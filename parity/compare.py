@@ -14,8 +14,8 @@ from zoo.errors import UnsupportedError
 OVER_TOKENS = ("start_logits", "end_logits")  # stages whose last axis is the text's tokens: one of them is chosen
 BLOCK = 1 << 20  # values that are compared at a time
 MASSIVE = 5  # a value is massive above this multiple of the scale of all others
-RARE = 0.05  # the largest share of massive values in a batch
-FEW = 1000  # batches with fewer values are judged together in low precision
+MAX_MASSIVE_SHARE = 0.05  # the largest share of massive values in a batch
+FEW_VALUES = 1000  # batches with fewer values are judged together in low precision
 
 
 class Tolerance(NamedTuple):
@@ -140,12 +140,13 @@ class Sums:
     reference: float = 0.0
     products: float = 0.0
     largest: float = 0.0  # absolute difference
-    rows: int = 0  # of logits, with more than one column
+    rows: int = 0  # rows of logits, with more than one column
     same_rows: int = 0
     note: str = ""
 
 
-ADDED = ("count", "differences", "ours", "reference", "products", "rows", "same_rows")  # of batches that are one
+# What is added up where batches become one.
+SUMMED_FIELDS = ("count", "differences", "ours", "reference", "products", "rows", "same_rows")
 
 
 def measure(name: str, pair: Pair, peaks: Peaks | None = None) -> Sums:
@@ -153,7 +154,7 @@ def measure(name: str, pair: Pair, peaks: Peaks | None = None) -> Sums:
 
     peaks: the largest values of each channel in the batch's stages so far; this stage's are added.
     """
-    note = incomparable(pair)
+    note = why_incomparable(pair)
     if note:
         return Sums(pair.batch, note=note)
     ours, theirs = _visible(name, pair)
@@ -195,7 +196,7 @@ def _limit(theirs: np.ndarray) -> float:
         for block in _blocks(theirs):
             few = block[np.abs(block) <= limit]
             squares, count = squares + float(few @ few), count + few.size
-        if count < (1 - RARE) * theirs.size or not 0 < squares < math.inf:
+        if count < (1 - MAX_MASSIVE_SHARE) * theirs.size or not 0 < squares < math.inf:
             return known
         if count == before:
             return limit
@@ -212,7 +213,7 @@ def compare(name: str, batches: Sequence[Pair | Sums], rule: Rule, own: Sequence
         stage = _figures(name, parts)
         fits = stage.relative_l2 <= rule.relative_l2 and stage.max_abs <= rule.max_abs * stage.scale
         return replace(stage, holds=fits)
-    parts, its_parts = _pooled(parts), _pooled(its_parts)
+    parts, its_parts = _pool_small(parts), _pool_small(its_parts)
     stage, its = _figures(name, parts), _figures(name, its_parts)
     if stage.note or its.note:
         return stage if stage.note else replace(stage, note=f"the reference itself: {its.note}")
@@ -222,26 +223,26 @@ def compare(name: str, batches: Sequence[Pair | Sums], rule: Rule, own: Sequence
     return replace(stage, holds=fits, reference_error=its.relative_l2, reference_top1=its.top1)
 
 
-def _pooled(parts: Sequence[Sums]) -> list[Sums]:
+def _pool_small(parts: Sequence[Sums]) -> list[Sums]:
     """Join batches of less than FEW values: errors of few roundings are chance, the reference's too."""
-    few = [part for part in parts if part.count < FEW and not part.note]
+    few = [part for part in parts if part.count < FEW_VALUES and not part.note]
     if len(few) < 2:
         return list(parts)
-    added: dict[str, Any] = {name: sum(getattr(part, name) for part in few) for name in ADDED}
+    added: dict[str, Any] = {name: sum(getattr(part, name) for part in few) for name in SUMMED_FIELDS}
     batches = ", ".join(part.batch for part in few)
     pooled = Sums(batches, largest=max(part.largest for part in few), **added)
-    return [part for part in parts if part.count >= FEW or part.note] + [pooled]
+    return [part for part in parts if part.count >= FEW_VALUES or part.note] + [pooled]
 
 
 def _figures(name: str, parts: Sequence[Sums]) -> Stage:
     """The figures of a stage, marked as diverging until it is judged."""
     broken = next((part for part in parts if part.note), None)
     if broken:
-        return unlike(name, broken.batch, broken.note)
+        return failed_stage(name, broken.batch, broken.note)
     count = sum(part.count for part in parts)
     scale = math.sqrt(sum(part.reference for part in parts) / count)
     if not scale:  # as behind a ReLU that lets nothing pass: it would hold whatever comes before
-        return unlike(name, parts[0].batch, "the reference is 0 everywhere: nothing is compared")
+        return failed_stage(name, parts[0].batch, "the reference is 0 everywhere: nothing is compared")
     apart = [math.sqrt(part.differences / part.count) for part in parts]
     worst = parts[int(np.argmax(apart))].batch
     relative = max(apart) / scale
@@ -253,17 +254,17 @@ def _figures(name: str, parts: Sequence[Sums]) -> Stage:
     return Stage(name, worst, count, scale, largest, relative, cosine, top1, False)
 
 
-def not_made(name: str, note: str) -> Stage:
+def skipped_stage(name: str, note: str) -> Stage:
     """A stage with nothing to compare, and the reason."""
     return Stage(name, "", 0, math.nan, math.nan, math.nan, math.nan, None, True, note)
 
 
-def unlike(name: str, batch: str, note: str) -> Stage:
+def failed_stage(name: str, batch: str, note: str) -> Stage:
     """A stage that diverges without figures, and the reason."""
     return Stage(name, batch, 0, math.nan, math.nan, math.nan, math.nan, None, False, note)
 
 
-def incomparable(pair: Pair) -> str:
+def why_incomparable(pair: Pair) -> str:
     """The reason why a pair has no figures; "" if it has."""
     if pair.ours is None or pair.reference is None:
         return f"only {'transformers' if pair.ours is None else 'zoo'} has this stage"
@@ -272,14 +273,14 @@ def incomparable(pair: Pair) -> str:
     return ""
 
 
-def both(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+def arrays_of(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
     """The arrays of a pair that has both."""
     return np.asarray(pair.ours), np.asarray(pair.reference)
 
 
 def _visible(name: str, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
     """Both arrays without padded positions."""
-    ours, theirs = both(pair)
+    ours, theirs = arrays_of(pair)
     return (ours[pair.mask], theirs[pair.mask]) if has_tokens(name, ours, pair.mask) else (ours, theirs)
 
 
@@ -294,7 +295,7 @@ def _same_rows(name: str, pair: Pair, ours: np.ndarray, theirs: np.ndarray) -> n
     """True for each row of logits whose largest value is at the same place; None if the stage is no choice."""
     # The choice is among a text's tokens, where the logits have no other columns.
     if name in OVER_TOKENS and pair.mask is not None and has_tokens(name, ours, pair.mask):
-        ours, theirs = (np.where(pair.mask, array, -np.inf) for array in both(pair))
+        ours, theirs = (np.where(pair.mask, array, -np.inf) for array in arrays_of(pair))
     if "logits" not in name or theirs.shape[-1] < 2:
         return None
     return ours.argmax(-1) == theirs.argmax(-1)

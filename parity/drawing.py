@@ -40,9 +40,9 @@ GAINS = {
     "tanh": 1.4,
     "sigmoid": 1.4,
 }  # of the product before an activation, which shrinks it
-SMALL = 0.05  # embeddings: the squares of a norm's inputs are then near its epsilon
+WORD_SCALE = 0.05  # embeddings: the squares of a norm's inputs are then near its epsilon
 HEAD = 2.0  # gain of a head, whose choices should be clear
-SHARP = 1.4  # gain of queries and keys
+QUERY_GAIN = 1.4  # gain of queries and keys
 BEFORE_NORM = 0.15  # gain of a convolution, whose batch norm scales it up again
 MASSIVE = 140.0  # the one weight, 1000 times as large as others, that trained models have (arXiv 2411.07191)
 
@@ -72,18 +72,18 @@ class _Names(Random):
 
     def make(self, name: str, shape: tuple[int, ...]) -> RawTensor:
         self.shapes[name] = shape
-        return RawTensor(_nothing(shape), "F32")
+        return RawTensor(_ones(shape), "F32")
 
 
-def _nothing(shape: tuple[int, ...]) -> np.ndarray:
+def _ones(shape: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(np.float32(1), shape)
 
 
-def _joined(parts: list[np.ndarray], _: Any = None) -> np.ndarray:
-    return _nothing((sum(part.shape[0] for part in parts), *parts[0].shape[1:]))
+def _concatenate(parts: list[np.ndarray], _: Any = None) -> np.ndarray:
+    return _ones((sum(part.shape[0] for part in parts), *parts[0].shape[1:]))
 
 
-_BACKEND: Any = SimpleNamespace(to_parameter=lambda stored, *_: stored.array, rows=_joined, cat=_joined)
+_BACKEND: Any = SimpleNamespace(to_parameter=lambda stored, *_: stored.array, rows=_concatenate, cat=_concatenate)
 
 
 def roles(
@@ -111,7 +111,7 @@ def roles(
             has_norm = isinstance(module, NORMS) or (isinstance(module, Conv2d) and module.norm is not None)
             if id(array) in embedded and not has_norm:
                 # Embeddings, special tokens, and the projection of patches.
-                role = Role(shape, SMALL / math.sqrt(math.prod(shape[1:])) * 2 if len(shape) == 4 else SMALL)
+                role = Role(shape, WORD_SCALE / math.sqrt(math.prod(shape[1:])) * 2 if len(shape) == 4 else WORD_SCALE)
             elif isinstance(module, NORMS):
                 role = _of_norm(module, attribute, shape)
             elif len(shape) == 1:
@@ -119,7 +119,7 @@ def roles(
                 role = Role(shape, 0.05) if part.name.endswith("bias") else Role(shape, 0.05, 0.1)
             elif isinstance(module, (Linear, Conv2d, DepthwiseConv2d, ConvTranspose2d)) or len(parts) == 3:
                 asks = (len(parts) == 3 and i < 2) or path.rpartition(".")[2] in ("query", "key", "q", "k")
-                role = _of_product(module, shape, SHARP if asks else 1.0 if id(array) in inner else HEAD)
+                role = _of_product(module, shape, QUERY_GAIN if asks else 1.0 if id(array) in inner else HEAD)
             else:
                 role = Role(shape, 0.8)  # a table: queries, positions
             found.setdefault(part.name, role._replace(massive=module is loud and len(shape) == 2))

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from zoo.text.tokenizer import Tokenizer
 
-MAX_BYTES = 150_000  # of an image
+MAX_BYTES = 150_000  # bytes of an image
 EDGES = (480, 400, 320, 240, 180)  # the long sides, in pixels, that are tried until an image is small enough
-BEST = 5  # words or labels that are shown
-THRESHOLD = 0.9  # of the objects that are drawn, one of those that are compared
+SHOWN_LABELS = 5  # words or labels that are shown
+THRESHOLD = 0.9  # the score of objects that are drawn, one of those that are compared
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def exhibits_of(
         return [Overlays("The label of each pixel", *pngs)]
     if "objects" in ours and "objects" in theirs:
         labels = [config.id2label[i] for i in sorted(config.id2label)]
-        pngs = [_png(_boxed(batch.images[0], found["objects"], labels)) for found in (ours, theirs)]
+        pngs = [_png(_draw_boxes(batch.images[0], found["objects"], labels)) for found in (ours, theirs)]
         return [Overlays(f"Objects with a score above {THRESHOLD:g}", *pngs)]
     title, say = "", None
     if architecture.endswith("ForMaskedLM") and tokenizer is not None:
@@ -81,7 +81,7 @@ def exhibits_of(
     return [] if say is None else [Texts(title, say(ours["logits"]), say(theirs["logits"]))]
 
 
-def of_written(ours: Sequence[Written], theirs: Sequence[Written]) -> list[Exhibit]:
+def exhibit_texts(ours: Sequence[Written], theirs: Sequence[Written]) -> list[Exhibit]:
     """The text that each side generates for each batch and search strategy; ids if there is no tokenizer."""
     return [Texts(f"{a.search}, {a.batch}", _lines(a), _lines(b)) for a, b in zip(ours, theirs, strict=True)]
 
@@ -95,7 +95,7 @@ def _words(logits: np.ndarray, batch: Batch, tokenizer: Tokenizer) -> str:
     lines = []
     for b, t in np.argwhere(batch.arrays["input_ids"] == tokenizer.mask_token_id):
         scores = _softmax(logits[b, t])
-        best = np.argsort(-scores, kind="stable")[:BEST].tolist()
+        best = np.argsort(-scores, kind="stable")[:SHOWN_LABELS].tolist()
         lines.append(batch.texts[b])
         lines += [f"  {tokenizer.decode([i])}  {scores[i]:.4f}" for i in best]
     return "\n".join(lines)
@@ -105,7 +105,7 @@ def _labels(logits: np.ndarray, config: Any) -> str:
     """A line for each row of logits (B, L)."""
     lines = []
     for scores in map(_softmax, logits):
-        best = np.argsort(-scores, kind="stable")[:BEST].tolist()
+        best = np.argsort(-scores, kind="stable")[:SHOWN_LABELS].tolist()
         lines.append(", ".join(f"{config.id2label[i]} {scores[i]:.4f}" for i in best))
     return "\n".join(lines)
 
@@ -131,7 +131,7 @@ def _laid_over(image: Image.Image, masks: np.ndarray) -> Image.Image:
     return Segmentation(mask, [], np.asarray(image)).overlay()
 
 
-def _boxed(image: Image.Image, objects: np.ndarray, labels: Sequence[str]) -> Image.Image:
+def _draw_boxes(image: Image.Image, objects: np.ndarray, labels: Sequence[str]) -> Image.Image:
     """The first image's objects: rows (n, 7) of image, threshold, label, box in parts of the image."""
     colours = [(int(r), int(g), int(b)) for r, g, b in palette(len(labels))]
     size = np.tile([image.width, image.height], 2)

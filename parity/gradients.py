@@ -23,7 +23,7 @@ from zoo.nn import leaves
 from zoo.ops import to_numpy
 from zoo.registry import FAMILIES
 
-from .cases import RANDOM, Case
+from .cases import RANDOM_PREFIX, Case
 from .compare import Stage, Tolerance
 from .inputs import given_to
 from .reference import BadReferenceError, Reference, exact_products
@@ -44,7 +44,7 @@ def has_loss(case: Case) -> bool:
     """True if a random checkpoint's head has a loss; a real checkpoint must be named to be taken."""
     from zoo.apps.train.losses import loss_of  # which needs torch
 
-    spec = SPECS.get(case.name.removeprefix(RANDOM)) if case.size == "tiny" else None
+    spec = SPECS.get(case.name.removeprefix(RANDOM_PREFIX)) if case.size == "tiny" else None
     return spec is not None and loss_of(spec.architecture, spec.model_type) is not None
 
 

@@ -16,7 +16,7 @@ from zoo.engines.onnx.trace import Traced, trace
 from zoo.nn import is_array
 from zoo.runner import Runner
 
-from .taps import outputs, tapped
+from .taps import outputs, tapping
 
 
 class _Named(dict[str, Any]):
@@ -33,13 +33,13 @@ class _Staged(Runner):
         self.runner, self.found = runner, {}
 
     def run(self, fn: Callable[..., Any], *records: Any) -> Any:
-        def staged(model: Any, *given: Any) -> _Named:
-            with tapped(model, keep=_itself) as found:
+        def run_in_stages(model: Any, *given: Any) -> _Named:
+            with tapping(model, keep=_itself) as found:
                 result = fn.__func__(model, *given)  # type: ignore[attr-defined]
             named = outputs(model, result, _itself) if fn.__name__ == "forward" else _fields(fn, result)
             return _Named({**found, **named})
 
-        made: Callable[..., Any] = MethodType(staged, fn.__self__)  # type: ignore[attr-defined]
+        made: Callable[..., Any] = MethodType(run_in_stages, fn.__self__)  # type: ignore[attr-defined]
         traced: Traced = trace(made, *records)
         if not traced.signature.fits(*records):
             traced = trace(made, *records, any_size=True)

@@ -16,7 +16,7 @@ from .texts import Batch
 
 # Height and width: to be shrunk, by different factors in the two directions, and to be enlarged.
 SIZES = ((480, 640), (500, 333), (1061, 777), (30, 44))
-LARGE = 512  # a model whose images are of this size, or larger, is given one at a time
+LARGE_IMAGE = 512  # a model whose images are of this size, or larger, is given one at a time
 
 
 def batches(
@@ -29,7 +29,7 @@ def batches(
     """
     config, rng = model.config, np.random.default_rng(seed)
     if processor is None:
-        found = _random(config, seed)
+        found = _random_images(config, seed)
     else:
         first = pictures[0] if pictures else draw(*SIZES[0])
         several = [*pictures] if len(pictures) > 1 else [first, *(draw(*size) for size in SIZES[1:])]
@@ -38,7 +38,7 @@ def batches(
         if pixel_mask is not None:  # images of several sizes, padded to one; alone none of it is padding
             arrays = {"pixel_values": pixel_values, "pixel_mask": pixel_mask}
             return [Batch("padded", arrays, images=several[:3]), _batch("alone", processor, [draw(*SIZES[2], seed=1)])]
-        if max(pixel_values.shape[1:3]) >= LARGE:
+        if max(pixel_values.shape[1:3]) >= LARGE_IMAGE:
             found = [_batch("alone", processor, [first])]
         else:
             found = [_batch("images", processor, several), _batch("alone", processor, [alone])]
@@ -49,7 +49,7 @@ def batches(
     # Where it must be asked for, transformers resizes the positions of a square of patches alone; and its heads put
     # patches together as if they had been a square.
     takes = (model.any_size or "interpolate_pos_encoding" in model.inputs) and (height == width or not asked)
-    if max(height, width) < LARGE and takes:
+    if max(height, width) < LARGE_IMAGE and takes:
         square = square or (masks and asked)
         size = (height + 3 * patch[0], width + 3 * patch[1] if square else max(width - 2 * patch[1], patch[1]))
         switches = ("interpolate_pos_encoding",) if asked else ()
@@ -61,7 +61,7 @@ def batches(
     return found
 
 
-def _random(config: Any, seed: int) -> list[Batch]:
+def _random_images(config: Any, seed: int) -> list[Batch]:
     """Two images of noise, and one, of the size that the config says."""
     height, width = _pair(getattr(config, "image_size", 224))
     shape = (2, height, width, getattr(config, "num_channels", 3))

@@ -63,7 +63,7 @@ def _batches(
     decoder, found = parts.pop("decoder", None), []
     for part in parts.values():
         own = _batches(part, tokenizer, processor, pictures, seed)[:2]
-        found = [_joined(a, b) for a, b in zip(found, own, strict=True)] if found else own
+        found = [_merge(a, b) for a, b in zip(found, own, strict=True)] if found else own
     if decoder is None:
         return found
     ids = texts.first_tokens(decoder.config, tokenizer, seed)
@@ -99,7 +99,7 @@ def examples(
     return out
 
 
-def _joined(a: Batch, b: Batch) -> Batch:
+def _merge(a: Batch, b: Batch) -> Batch:
     """One batch with the arguments of two."""
     mask = b.mask if a.mask is None else a.mask
     arrays = {**a.arrays, **b.arrays}

@@ -18,7 +18,7 @@ from zoo.pretrained import Pretrained
 
 from .taps import Copy, Tap, copy_of, stage_attributes
 
-PREFIX = "module "  # of the stage's name
+PREFIX = "module "  # begins the stage's name
 Found = tuple[str, Callable[[Any], None], Any]
 
 

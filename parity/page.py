@@ -19,7 +19,7 @@ from zoo.optional import pip_install
 from .cases import short_name
 from .compare import Multiple, Rule, Stage, Tolerance
 from .exhibits import Exhibit, Overlays
-from .report import document, figures, of_scale, rules_of, share, small, verdict, worst
+from .report import document, figures, format_small, of_scale, rules_of, share, verdict, worst_figures
 from .run import Result
 
 MAX_OPEN = 3  # a page of at most so many results has all of them open
@@ -59,7 +59,7 @@ def write_page(folder: Path, results: Sequence[Result], command: str) -> Path:
         loader=loader, undefined=jinja2.StrictUndefined, finalize=_visible_value, **options
     )
     functions = (command_for, curve, difference_of, differences, figure, figures, is_low, png_uri)
-    functions += (runs, sentence, share, short_name, times_of_limit, worst)
+    functions += (runs, sentence, share, short_name, times_of_limit, worst_figures)
     text = environment.get_template("page.html.jinja").render(
         # Those that diverge are first, then those that could not be run.
         results=sorted(results, key=lambda result: (result.holds, result.error is not None)),
@@ -83,7 +83,7 @@ def is_low(result: Result) -> bool:
 
 def figure(value: float) -> str:
     """An error as text: 0 only for arrays that are equal to the last bit."""
-    return "0" if value == 0 else small(value)
+    return "0" if value == 0 else format_small(value)
 
 
 # Limits
@@ -165,7 +165,7 @@ def curve(result: Result) -> dict[str, Any]:
 
     Zero is at the bottom and infinity at the top; a stage without a number is a gap.
     """
-    stages = [s for s in result.stages if not math.isnan(s.relative_l2) or s.name == result.diverged]
+    stages = [s for s in result.stages if not math.isnan(s.relative_l2) or s.name == result.first_divergence]
     limits = [limit_of(stage, result.tolerance) for stage in stages]
     lines: dict[str, list[float | None]] = {"zoo": [stage.relative_l2 for stage in stages]}
     if is_low(result):
@@ -194,7 +194,7 @@ def curve(result: Result) -> dict[str, Any]:
             pen = "L"
         return {"marks": marks, "path": path}
 
-    at = next((i for i, stage in enumerate(stages) if stage.name == result.diverged), None)
+    at = next((i for i, stage in enumerate(stages) if stage.name == result.first_divergence), None)
     every = math.ceil(len(stages) / MAX_LABELS)
     labelled = [i for i in range(len(stages)) if i == at or (i % every == 0 and (at is None or abs(i - at) >= every))]
     names = [(step * (i + 0.5), stages[i].name) for i in labelled]

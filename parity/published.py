@@ -29,7 +29,7 @@ NOT_AT_HAND = {
     "ade20k": "the first test image of the data set hf-internal-testing/fixtures_ade20k",
     "example pdf": "the image of the data set nielsr/example-pdf",
     "jpeg": "the JPEG file of COCO val2017 39769: the PNG that is here has slightly other pixels",
-    "librispeech": "the sounds of the data set hf-internal-testing/librispeech_asr_dummy",
+    "librispeech": "the recordings of the data set hf-internal-testing/librispeech_asr_dummy",
     "ocr images": "the images of the data set hf-internal-testing/fixtures_ocr",
     "old pillow": "Pillow 8, whose pixels are not those of the versions that zoo runs with",
     "relative positions": "relative positions in BERT, which zoo refuses, as transformers 5 computes without them",
@@ -46,11 +46,11 @@ def answers() -> list[Answer]:
     return json.loads((Path(__file__).parent / "known_answers.json").read_text("utf-8"))["entries"]
 
 
-def named(answer: Answer) -> str:
+def label_of(answer: Answer) -> str:
     return f"{answer['repo']}, {answer['model_class']}"
 
 
-def missing(answer: Answer) -> str | None:
+def missing_need(answer: Answer) -> str | None:
     """The reason why an answer cannot be checked on this machine, or None.  Downloads nothing."""
     if "needs" in answer:
         return NOT_AT_HAND[answer["needs"]]
@@ -58,23 +58,23 @@ def missing(answer: Answer) -> str | None:
     if image is not None and not (IMAGES / image).is_file():
         return f"the image {image}, which is in the repository's tests/data/images"
     try:
-        cached(answer["repo"], weights=answer.get("kind") != "ids")
-        cached(answer["input"].get("processor", answer["repo"]), weights=False)
+        cached_folder(answer["repo"], weights=answer.get("kind") != "ids")
+        cached_folder(answer["input"].get("processor", answer["repo"]), weights=False)
     except ZooError:
         return HUB
     return None
 
 
-def cached(repo: str, weights: bool = True) -> Path:
+def cached_folder(repo: str, weights: bool = True) -> Path:
     """The folder of a repository in the hub's cache; ZooError where it is not there."""
     return find(repo, local_files_only=True, with_weights=weights).folder
 
 
-def wrong(answer: Answer) -> str | None:
+def difference(answer: Answer) -> str | None:
     """A message if zoo's figures differ from an answer for which nothing is missing, else None."""
-    kind, folder = answer.get("kind"), cached(answer["repo"], weights=answer.get("kind") != "ids")
+    kind, folder = answer.get("kind"), cached_folder(answer["repo"], weights=answer.get("kind") != "ids")
     if kind == "text":
-        found = written(answer, folder)
+        found = task_output(answer, folder)
         return None if found == answer["expected"] else f"{found!r}, expected {answer['expected']!r}"
     model: Any = None if kind == "ids" else load(answer, folder)
     if kind == "score":
@@ -108,7 +108,7 @@ def likeliest(answer: Answer, folder: Path, model: Any) -> list[str]:
     return tokenizer.decode(np.argsort(-logits[0, 6])[:5]).split()
 
 
-def written(answer: Answer, folder: Path) -> Any:
+def task_output(answer: Answer, folder: Path) -> Any:
     """The output of the checkpoint's own task for an entry's text, or texts."""
     task: Any = zoo.load(folder)
     given = answer["input"]
@@ -148,9 +148,9 @@ def arguments(answer: Answer) -> dict[str, Any]:
     if "input_ids" in given:
         return {name: np.array(given[name]) for name in ("input_ids", "attention_mask") if name in given}
     if "text" in given:
-        encoded = Tokenizer.from_folder(cached(answer["repo"], weights=False))(given["text"])
+        encoded = Tokenizer.from_folder(cached_folder(answer["repo"], weights=False))(given["text"])
         return {"input_ids": encoded.input_ids, "attention_mask": encoded.attention_mask}
-    processor = ImageProcessor.from_folder(cached(given.get("processor", answer["repo"]), weights=False))
+    processor = ImageProcessor.from_folder(cached_folder(given.get("processor", answer["repo"]), weights=False))
     if "size" in given:
         processor = replace(processor, size={"height": given["size"], "width": given["size"]})
     image = circle(*given["circle"]) if "circle" in given else IMAGES / given["image"]
@@ -160,7 +160,7 @@ def arguments(answer: Answer) -> dict[str, Any]:
     if given.get("interpolate_pos_encoding"):
         found["interpolate_pos_encoding"] = True
     if "texts" in given:  # beside the image
-        tokenizer = Tokenizer.from_folder(cached(answer["repo"], weights=False))
+        tokenizer = Tokenizer.from_folder(cached_folder(answer["repo"], weights=False))
         found["input_ids"] = tokenizer(given["texts"], padding=given.get("max_length", True)).input_ids
     return found
 

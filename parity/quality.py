@@ -20,10 +20,10 @@ from zoo.quant import QuantTensor
 
 from .compare import has_tokens
 from .inputs import Given
-from .stages import placed
+from .stages import place
 from .taps import outputs
 from .texts import Batch
-from .writing import continues, has_encoder, written
+from .writing import continues, has_encoder, write_texts
 
 # Read by a decoder, in words that small models know too.  Ours, under the licence of zoo.
 STORY = """Once upon a time, there was a little girl named Lily. She had a small dog, and the dog was called Max. \
@@ -32,16 +32,16 @@ after it. He ran so fast that he did not see the water. Splash! Max was wet, and
 said, "Do not be sad, Max. The sun will make you dry." They sat down on the grass. A boy came and said, "Is this your \
 ball?" Lily said, "No, but my dog likes it. Can we play with you?" The boy smiled. They all played with the ball until \
 it was time to go home. That night, Lily told her mom about the new friend. Her mom gave her a big hug."""
-EXACT = 1e-5  # of the largest: the error of a product with rounded weights, against one with the same in float32
+EXACT_TOLERANCE = 1e-5  # against the same product in float32, relative to its largest number
 
-_WHO = "The old man|A young engineer|My sister|The committee|Our neighbour|A small company|The teacher|This singer"
-_WHO += "|The river guide|A tired traveller"
-_DID = "walked slowly past|could not find|finally explained|painted|was disappointed by|invested in|sorted|photographed"
-_DID += "|forgot about|wrote a letter about"
-_WHAT = "the wooden bridge|a broken clock|the quarterly results|seven different cheeses|quantum field theory"
-_WHAT += "|the museum's oldest map|an open source library|the night train to Vienna|her first marathon"
-_WHAT += "|the price of copper"
-WHO, DID, WHAT = (some.split("|") for some in (_WHO, _DID, _WHAT))
+_SUBJECTS = "The old man|A young engineer|My sister|The committee|Our neighbour|A small company|The teacher|This singer"
+_SUBJECTS += "|The river guide|A tired traveller"
+_VERBS = "walked slowly past|could not find|finally explained|painted|was disappointed by|invested in|sorted"
+_VERBS += "|photographed|forgot about|wrote a letter about"
+_OBJECTS = "the wooden bridge|a broken clock|the quarterly results|seven different cheeses|quantum field theory"
+_OBJECTS += "|the museum's oldest map|an open source library|the night train to Vienna|her first marathon"
+_OBJECTS += "|the price of copper"
+SUBJECTS, VERBS, OBJECTS = (some.split("|") for some in (_SUBJECTS, _VERBS, _OBJECTS))
 
 
 class Measure(NamedTuple):
@@ -72,14 +72,14 @@ _INT8_INT4 = {
     "IoU of boxes": (0.98, 0.9),
     "nDCG@10 / float32's": (0.99, 0.96),
 }
-_MOST = ("KL of logits", "perplexity / float32's")
+_UPPER_LIMITS = ("KL of logits", "perplexity / float32's")
 LIMITS = {
-    choice: tuple(Limit(name, values[i], name in _MOST) for name, values in _INT8_INT4.items())
+    choice: tuple(Limit(name, values[i], name in _UPPER_LIMITS) for name, values in _INT8_INT4.items())
     for i, choice in enumerate(("int8", "int4"))
 }
 
 
-def broken(found: Sequence[Measure], limits: Sequence[Limit]) -> list[str]:
+def broken_limits(found: Sequence[Measure], limits: Sequence[Limit]) -> list[str]:
     """A message for each figure that is beyond its limit, as NaN always is."""
     by_name = {limit.name: limit for limit in limits}
     wrong = [m for m in found if m.name in by_name and not by_name[m.name].holds(m.value)]
@@ -89,10 +89,10 @@ def broken(found: Sequence[Measure], limits: Sequence[Limit]) -> list[str]:
     ]
 
 
-def dequantised(model: Any) -> Any:
+def dequantise_model(model: Any) -> Any:
     """The model with its rounded weights as float32, or as the dtype that they are widened to."""
 
-    def widened(matrix: QuantTensor) -> Any:
+    def widen(matrix: QuantTensor) -> Any:
         if isinstance(matrix.parts[0].arrays[0], np.ndarray):
             return matrix.dequantise()
         import torch
@@ -101,12 +101,12 @@ def dequantised(model: Any) -> Any:
 
         return torch.cat([dequantise(part, matrix.dtype) for part in matrix.parts])
 
-    return map_leaves(lambda array: array, model, quantised=widened)
+    return map_leaves(lambda array: array, model, quantised=widen)
 
 
 def arithmetic(model: Any, given: Given) -> Measure:
     """The largest error of the products with packed weights, of all outputs, as a part of the largest value."""
-    wide, worst, count = dequantised(model), 0.0, 0
+    wide, worst, count = dequantise_model(model), 0.0, 0
     for batch in given.batches:
         wanted = _outputs(wide, batch)
         for name, found in _outputs(model, batch).items():
@@ -126,7 +126,7 @@ def quality(wide: Any, rounded: Any, given: Given) -> list[Measure]:
         for name, a in wanted.items():
             if name not in found:  # a pooler, which a GGUF file of an encoder does not have
                 continue
-            for key, values in _measured(name, a, found[name], seen):
+            for key, values in _measure(name, a, found[name], seen):
                 sums.setdefault(key, []).append(values)
     table = []
     for key, parts in sums.items():
@@ -148,9 +148,9 @@ def ranking(wide: Callable[[list[str]], np.ndarray], rounded: Callable[[list[str
 
     A text is worth 3 to a query that says the same of somebody, and 1 where only the deed or the thing is the same.
     """
-    texts = [f"{who} {did} {what}." for who, did, what in itertools.product(WHO, DID, WHAT)]
-    asked = list(itertools.product(range(len(DID)), range(len(WHAT))))
-    queries = [f"Somebody {DID[i]} {WHAT[j]}" for i, j in asked]
+    texts = [f"{who} {did} {what}." for who, did, what in itertools.product(SUBJECTS, VERBS, OBJECTS)]
+    asked = list(itertools.product(range(len(VERBS)), range(len(OBJECTS))))
+    queries = [f"Somebody {VERBS[i]} {OBJECTS[j]}" for i, j in asked]
     worth = np.array([[_worth(i, j, t) for t in range(len(texts))] for i, j in asked])
     vectors = [model(texts) for model in (wide, rounded)]
     scores = [_ndcg(model(queries) @ found.T, worth) for model, found in zip((wide, rounded), vectors, strict=True)]
@@ -165,7 +165,7 @@ def ranking(wide: Callable[[list[str]], np.ndarray], rounded: Callable[[list[str
 
 
 def _worth(did: int, what: int, text: int) -> int:
-    same_deed, same_thing = text // len(WHAT) % len(DID) == did, text % len(WHAT) == what
+    same_deed, same_thing = text // len(OBJECTS) % len(VERBS) == did, text % len(OBJECTS) == what
     return 3 if same_deed and same_thing else int(same_deed or same_thing)
 
 
@@ -178,11 +178,11 @@ def _ndcg(scores: np.ndarray, worth: np.ndarray) -> float:
 
 
 def _outputs(model: Any, batch: Batch) -> dict[str, np.ndarray]:
-    arrays = placed(batch.arrays, an_array(model))
+    arrays = place(batch.arrays, an_array(model))
     return outputs(model, model(**arrays, **dict.fromkeys(batch.switches, True)))
 
 
-def _measured(name: str, a: np.ndarray, b: np.ndarray, seen: Any) -> Iterator[tuple[str, np.ndarray]]:
+def _measure(name: str, a: np.ndarray, b: np.ndarray, seen: Any) -> Iterator[tuple[str, np.ndarray]]:
     """(measure, its values) of one output of both."""
     if "boxes" in name:
         yield "IoU of boxes", _overlap(a.reshape(-1, 4), b.reshape(-1, 4))
@@ -225,7 +225,7 @@ def _characters(wide: Any, rounded: Any, given: Given) -> list[Measure]:
     """The character errors of texts that decoders write from an encoder's hidden states."""
     if not has_encoder(wide) or given.tokenizer is None:
         return []
-    pairs = zip(*(written(model, given.batches, given.tokenizer) for model in (wide, rounded)), strict=True)
+    pairs = zip(*(write_texts(model, given.batches, given.tokenizer) for model in (wide, rounded)), strict=True)
     texts = [(a, b) for one, other in pairs for a, b in zip(one.texts, other.texts, strict=True)]
     letters = sum(len(a) for a, _ in texts)
     return [Measure("characters that differ", sum(_edits(a, b) for a, b in texts) / max(1, letters), letters)]

@@ -21,10 +21,10 @@ from zoo.registry import FAMILIES
 from .modules import PREFIX
 from .specs import spec_class
 from .specs.common import Loaded
-from .taps import numbered
+from .taps import number_fields
 
 NOT_COMPARED = ("loss", "hidden_states", "attentions", "past_key_values", "cross_attentions")
-SMALL = 10**7  # parameters
+SMALL_MODEL = 10**7  # parameters
 
 
 class BadReferenceError(ZooError):
@@ -75,7 +75,7 @@ def threads_for(parameters: int) -> Iterator[None]:
 
     before = torch.get_num_threads()
     try:
-        if parameters < SMALL:
+        if parameters < SMALL_MODEL:
             torch.set_num_threads(1)
         yield
     finally:
@@ -184,7 +184,7 @@ class Reference:
         torch, found = self.torch, {}
 
         def keep(name: str) -> Any:
-            return lambda _module, _inputs, output: found.update({name: _numpy(_channels_last(_only(output)))})
+            return lambda _module, _inputs, output: found.update({name: _numpy(_channels_last(_main_tensor(output)))})
 
         def keep_input(name: str) -> Any:
             def hook(_module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -194,7 +194,7 @@ class Reference:
 
         def keep_array(name: str) -> Any:
             def hook(_module: Any, _inputs: Any, output: Any) -> None:
-                if torch.is_tensor(array := _only(output)):
+                if torch.is_tensor(array := _main_tensor(output)):
                     found[f"{PREFIX}{name}"] = _numpy(_channels_last(array))
 
             return hook
@@ -230,11 +230,11 @@ class Reference:
         if not self.has_pooler:
             fields.pop("pooler_output", None)
         if "pixel_values" not in arrays:
-            return numbered(fields, _numpy)
+            return number_fields(fields, _numpy)
         if fields.get("pooler_output") is not None and fields["pooler_output"].ndim == 4:  # of a ResNet: 1 x 1 pixels
             fields["pooler_output"] = fields["pooler_output"].flatten(1)
         as_they_are = {name: _numpy(fields.pop(name)) for name in NO_IMAGES if name in fields}
-        return numbered(fields, lambda value: _numpy(_channels_last(value))) | as_they_are
+        return number_fields(fields, lambda value: _numpy(_channels_last(value))) | as_they_are
 
     def _sure_convolutions(self) -> AbstractContextManager[None]:
         """Leave out oneDNN where it computes wrong numbers: bfloat16 of few channels on a CPU with AMX (torch 2.13)."""
@@ -336,7 +336,7 @@ def _has(module: Any, path: str) -> bool:
     return module is not None
 
 
-def _only(output: Any) -> Any:
+def _main_tensor(output: Any) -> Any:
     """The tensor that a module returns: the first of a tuple, the last of a list of feature maps."""
     while isinstance(output, (tuple, list)):
         output = output[0 if isinstance(output, tuple) else -1]

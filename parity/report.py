@@ -29,7 +29,7 @@ STAGE_HEAD = ("stage", "rel L2", "max abs", "of scale", "1 - cosine", "top-1", "
 LOW_HEAD = ("stage", "rel L2", "reference", "of scale", "1 - cosine", "top-1", "reference", "worst in", "note")
 CASE_HEAD = ("checkpoint", "read as", "rel L2", "of scale", "top-1", "verdict")
 FILE_HEAD = ("checkpoint", "file", "bytes", "sha256")
-MARKUP = re.compile(r"[\\`*_\[\]|~#!$@]")  # of Markdown as GitHub has it
+MARKUP = re.compile(r"[\\`*_\[\]|~#!$@]")  # GitHub's Markdown
 TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # turn around the letters that follow
 
 
@@ -105,14 +105,14 @@ def markdown(facts: dict[str, Any], results: Sequence[Result]) -> str:
     lines = [f"## Parity with transformers: {verdict(results)}", "", *_table(CASE_HEAD, map(case_cells, results))]
     for result in results:
         if result.stages and (not result.holds or len(results) == 1):
-            lines += ["", f"### {escaped(short_name(result.case))}: {escaped(verdict_of(result))}", ""]
+            lines += ["", f"### {escape(short_name(result.case))}: {escape(verdict_of(result))}", ""]
             head, *rows = _stage_rows(result)
             lines += _table(head, rows)
     lines += ["", "<details><summary>Files, versions, machine</summary>", ""]
     lines += [*_table(FILE_HEAD, [row for result in results for row in _file_rows(result)]), ""]
-    lines += [f"- {name} {escaped(value)}" for name, value in facts["versions"].items() if value]
-    lines += [f"- {name}: {escaped(str(value))}" for name, value in facts["machine"].items()]
-    lines += [f"- {escaped(rule)}" for rule in rules_of(results)]
+    lines += [f"- {name} {escape(value)}" for name, value in facts["versions"].items() if value]
+    lines += [f"- {name}: {escape(str(value))}" for name, value in facts["machine"].items()]
+    lines += [f"- {escape(rule)}" for rule in rules_of(results)]
     return "\n".join([*lines, "", _code(facts["command"]), "", "</details>", ""])
 
 
@@ -147,7 +147,7 @@ def _in_low(dtype: str, rule: Multiple) -> str:
 
 
 def _power(value: float) -> str:
-    return small(value).replace(".0e", "e").replace("-", "\N{NON-BREAKING HYPHEN}")
+    return format_small(value).replace(".0e", "e").replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
 def _file_rows(result: Result) -> list[tuple[str, str, str, str]]:
@@ -158,7 +158,7 @@ def _file_rows(result: Result) -> list[tuple[str, str, str, str]]:
     return rows + [(name, f"(fingerprint of all files{demanded})", "", result.lock or "")] * bool(result.lock)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """The text on one line, as Markdown that shows it and nothing else."""
     plain = html.escape(TURNING.sub("\N{REPLACEMENT CHARACTER}", " ".join(text.split())), quote=False)
     return MARKUP.sub(lambda found: "\\" + found[0], plain)
@@ -198,7 +198,7 @@ def _processor() -> str:
 def verdict_of(result: Result) -> str:
     if result.error:
         return f"not run: {result.error}"
-    return "holds" if result.holds else f"DIVERGES at {result.diverged}"
+    return "holds" if result.holds else f"DIVERGES at {result.first_divergence}"
 
 
 class Worst(NamedTuple):
@@ -209,7 +209,7 @@ class Worst(NamedTuple):
     top1: float | None
 
 
-def worst(result: Result) -> Worst:
+def worst_figures(result: Result) -> Worst:
     numeric = [stage for stage in result.stages if stage.scale == stage.scale]
     relative = max((s.relative_l2 for s in numeric if s.relative_l2 == s.relative_l2), default=math.nan)
     largest = max((of_scale(s) for s in numeric), default=math.nan)
@@ -217,9 +217,9 @@ def worst(result: Result) -> Worst:
 
 
 def case_cells(result: Result) -> tuple[str, ...]:
-    name, cls, figures = short_name(result.case), result.architecture, worst(result)
-    of = small(figures.of_scale)
-    return name, cls, small(figures.relative_l2), of, share(figures.top1), verdict_of(result)
+    name, cls, figures = short_name(result.case), result.architecture, worst_figures(result)
+    of = format_small(figures.of_scale)
+    return name, cls, format_small(figures.relative_l2), of, share(figures.top1), verdict_of(result)
 
 
 def _stage_rows(result: Result) -> list[tuple[str, ...]]:
@@ -230,7 +230,7 @@ def _stage_rows(result: Result) -> list[tuple[str, ...]]:
 
 def _stage_cells(stage: Stage, low: bool) -> tuple[str, ...]:
     note = "; ".join(filter(None, ["" if stage.holds else "<- does not hold", stage.note]))
-    return stage.name, *figures(stage, low, small), stage.batch, note
+    return stage.name, *figures(stage, low, format_small), stage.batch, note
 
 
 def figures(stage: Stage, low: bool, text: Callable[[float], str]) -> tuple[str, ...]:
@@ -244,7 +244,7 @@ def of_scale(stage: Stage) -> float:
     return stage.max_abs / stage.scale if stage.scale else stage.max_abs
 
 
-def small(value: float) -> str:
+def format_small(value: float) -> str:
     return "" if value != value else f"{value:.1e}"
 
 
@@ -260,7 +260,13 @@ def _case_object(result: Result) -> dict[str, Any]:
     case = plain.pop("case")
     plain["files"] = [file._asdict() for file in result.files]
     plain["tolerance"] = result.tolerance._asdict() if result.tolerance else None
-    return {"name": case["name"], "size": case["size"], "holds": result.holds, "diverged": result.diverged, **plain}
+    return {
+        "name": case["name"],
+        "size": case["size"],
+        "holds": result.holds,
+        "diverged": result.first_divergence,
+        **plain,
+    }
 
 
 def _finite(value: Any) -> Any:
@@ -276,6 +282,6 @@ def _finite(value: Any) -> Any:
 
 def _table(head: Sequence[str], rows: Any) -> list[str]:
     def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(map(escaped, cells)) + " |"
+        return "| " + " | ".join(map(escape, cells)) + " |"
 
     return [line(head), line(["---"] * len(head)), *map(line, rows)]

@@ -25,14 +25,14 @@ from zoo.quant import QUANT_TYPES, QuantRows
 from zoo.weights.gguf.parts import read_parts
 from zoo.weights.gguf.source import read_entry
 
-from .cases import RANDOM, Case, short_name
+from .cases import RANDOM_PREFIX, Case, short_name
 from .inputs import given_to
-from .quality import EXACT, LIMITS, Limit, Measure, arithmetic, broken, quality, ranking
+from .quality import EXACT_TOLERANCE, LIMITS, Limit, Measure, arithmetic, broken_limits, quality, ranking
 
 # The limits of a GGUF type are those of zoo's own blocks of as many bits.
-OF_TYPE = {kind: LIMITS["int8" if kind in ("f32", "f16", "bf16", "q8_0", "q6_k") else "int4"] for kind in TYPES}
-ALL_LIMITS = {**OF_TYPE, **LIMITS}
-EQUAL = Limit("error beside gguf's numbers", 0.0, True)
+LIMITS_BY_TYPE = {kind: LIMITS["int8" if kind in ("f32", "f16", "bf16", "q8_0", "q6_k") else "int4"] for kind in TYPES}
+ALL_LIMITS = {**LIMITS_BY_TYPE, **LIMITS}
+EXACT_LIMIT = Limit("error beside gguf's numbers", 0.0, True)
 
 
 class Rounded(NamedTuple):
@@ -47,7 +47,7 @@ class Rounded(NamedTuple):
 
 def run_rounded(case: Case, weights: str, *, device: str | None = None, seed: int = 0) -> Rounded:
     """On random checkpoints only the arithmetic has a limit: their rounding errors say nothing about real ones."""
-    with case.files(seed) as checkpoint, _rounded(checkpoint, weights) as (other, said):
+    with case.files(seed) as checkpoint, _open_checkpoint(checkpoint, weights) as (other, said):
         on_onnx = device is not None and device.startswith("onnx")
         wide = model_of(checkpoint, device=None if on_onnx else device, dtype="float32")
         rounded = model_of(other, device=device, **said)
@@ -67,13 +67,13 @@ def run_rounded(case: Case, weights: str, *, device: str | None = None, seed: in
             found = ranking(*pair)
             names = {m.name for m in found}
             measures = [m for m in measures if m.name not in names] + found
-    limits = () if case.name.startswith(RANDOM) else ALL_LIMITS[weights]
-    exact = Limit("error of arithmetic", EXACT, True)
-    return Rounded(short_name(case), weights, device, measures, broken(measures, (exact, EQUAL, *limits)))
+    limits = () if case.name.startswith(RANDOM_PREFIX) else ALL_LIMITS[weights]
+    exact = Limit("error of arithmetic", EXACT_TOLERANCE, True)
+    return Rounded(short_name(case), weights, device, measures, broken_limits(measures, (exact, EXACT_LIMIT, *limits)))
 
 
 @contextmanager
-def _rounded(checkpoint: Checkpoint, weights: str) -> Iterator[tuple[Checkpoint, dict[str, Any]]]:
+def _open_checkpoint(checkpoint: Checkpoint, weights: str) -> Iterator[tuple[Checkpoint, dict[str, Any]]]:
     """The checkpoint that is held against itself, and what to load of it: a GGUF file says its types."""
     if weights in LIMITS:
         yield checkpoint, {"weights": weights}
@@ -93,7 +93,7 @@ def beside_the_package(checkpoint: Checkpoint) -> Measure:
         ours = QuantRows(QUANT_TYPES[entry.dtype], entry.shape[-1], (rows,)).dequantise()
         theirs = gguf.quants.dequantize(tensors[name].data, tensors[name].tensor_type).reshape(ours.shape)
         worst, count = max(worst, float(np.abs(ours - theirs).max(initial=0))), count + ours.size
-    return Measure(EQUAL.name, worst, count)
+    return Measure(EXACT_LIMIT.name, worst, count)
 
 
 def text_of(found: Rounded) -> str:

@@ -16,12 +16,12 @@ from zoo.loading import model_of
 from zoo.nn import leaves
 
 from .cases import Case
-from .compare import Multiple, Rule, Stage, rule_for, unlike
-from .exhibits import Exhibit, exhibits_of, of_written
+from .compare import Multiple, Rule, Stage, failed_stage, rule_for
+from .exhibits import Exhibit, exhibit_texts, exhibits_of
 from .inputs import Given, given_to
 from .reference import Reference, exact_products, threads_for
 from .stages import Stages, compare_inputs, compare_stages, reference_stages, zoo_stages
-from .writing import Written, compare_written, written, written_by_reference
+from .writing import Written, compare_written, write_texts, written_by_reference
 
 
 class File(NamedTuple):
@@ -55,13 +55,13 @@ class Result:
     lock_file: str | None = None
 
     @property
-    def diverged(self) -> str | None:
+    def first_divergence(self) -> str | None:
         """The first stage that does not hold."""
         return next((stage.name for stage in self.stages if not stage.holds), None)
 
     @property
     def holds(self) -> bool:
-        return self.error is None and self.diverged is None
+        return self.error is None and self.first_divergence is None
 
 
 class Side(NamedTuple):
@@ -92,20 +92,20 @@ def run(
         stages = compare_inputs(reference, *given)
         shown: list[Exhibit] = []
 
-        def theirs() -> Iterator[Stages]:
+        def reference_sides() -> Iterator[Stages]:
             for i, batch in enumerate(given.batches):
                 found = reference_stages(reference, batch, ours.stages[i])
                 if exhibits and i == 0:
                     shown.extend(exhibits_of(config, architecture, batch, ours.stages[0], found, given.tokenizer))
                 yield found
 
-        stages += compare_stages(given.batches, ours.stages, theirs(), rule, own and own.stages)
+        stages += compare_stages(given.batches, ours.stages, reference_sides(), rule, own and own.stages)
         texts = written_by_reference(reference, ours.written, given.batches)
         stages += compare_written(ours.written, texts, rule, own.written if own else ())
         if ours.failure:
-            stages.append(unlike("written", given.batches[0].name, ours.failure))
+            stages.append(failed_stage("written", given.batches[0].name, ours.failure))
         if exhibits:
-            shown += of_written(ours.written, texts)
+            shown += exhibit_texts(ours.written, texts)
         entry = entry_of(checkpoint)
         weights = {path.relative_to(checkpoint.folder).as_posix() for path in checkpoint.weights}
     files = tuple(File(name, file.size, file.sha256) for name, file in entry.files.items() if name in weights)
@@ -131,7 +131,7 @@ def _of_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -
     with threads_for(sum(math.prod(array.shape) for _, array in leaves(model))):
         stages = [zoo_stages(model, batch) for batch in given.batches]
         try:
-            texts = written(model, given.batches, given.tokenizer)
+            texts = write_texts(model, given.batches, given.tokenizer)
         except ZooError as e:  # of logits that are NaN, say: the stages tell where that began
             failure = " ".join(str(e).split())
     return model.config, model.architecture, given, Side(stages, texts, failure)

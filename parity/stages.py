@@ -20,17 +20,17 @@ from zoo.text.tokenizer import Tokenizer
 from zoo.weights import RawTensor
 
 from .choices import compare_ids, compare_masks, compare_objects, compare_pixels
-from .compare import Pair, Peaks, Rule, Stage, Sums, compare, has_tokens, measure, not_made
+from .compare import Pair, Peaks, Rule, Stage, Sums, compare, has_tokens, measure, skipped_stage
 from .graphs import graph_stages
 from .modules import PREFIX, comparable, modules_beside_layers, tapped_modules
 from .reference import Reference
-from .taps import outputs, tapped
+from .taps import outputs, tapping
 from .texts import Batch
 from .writing import cached_logits
 
 Stages = dict[str, np.ndarray]
-LAST = {"mask": compare_masks, "objects": compare_objects}
-THRESHOLDS = (0.5, 0.7, 0.9)  # of the scores of objects
+LAST_STAGES = {"mask": compare_masks, "objects": compare_objects}
+THRESHOLDS = (0.5, 0.7, 0.9)  # the scores from which objects count
 
 
 def zoo_stages(model: Any, batch: Batch) -> Stages:
@@ -38,14 +38,14 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
 
     For a segmentation also the label of every pixel, of all images one after the other.
     """
-    arrays = placed(batch.arrays, an_array(model))
+    arrays = place(batch.arrays, an_array(model))
     by_graph, switches = isinstance(model.runner, OnnxRunner), dict.fromkeys(batch.switches, True)
     if by_graph:
         found = graph_stages(model, arrays, switches)
         result: Any = found.get("logits")
     else:
         modules = list(modules_beside_layers(model))
-        with tapped(model) as found, tapped_modules(modules, found):
+        with tapping(model) as found, tapped_modules(modules, found):
             result = model(**arrays, **switches)
         found.update(outputs(model, result))
     if _has_masks(type(model).__name__, batch):
@@ -94,11 +94,11 @@ def compare_inputs(reference: Reference, inputs: list[Batch], tokenizer: Tokeniz
     if any(batch.images for batch in inputs):
         stages.append(compare_processors(reference, inputs))
     elif any("pixel_values" in batch.arrays for batch in inputs):
-        stages.append(not_made("processor", "no preprocessor_config.json: what is compared is random pixels"))
+        stages.append(skipped_stage("processor", "no preprocessor_config.json: what is compared is random pixels"))
     if tokenizer is not None and any(batch.texts for batch in inputs):
         stages.append(compare_tokenizers(tokenizer, reference, inputs))
     elif any("input_ids" in batch.arrays for batch in inputs):
-        stages.append(not_made("tokenizer", "no tokenizer, or none that knows a text: random tokens"))
+        stages.append(skipped_stage("tokenizer", "no tokenizer, or none that knows a text: random tokens"))
     return stages
 
 
@@ -141,7 +141,7 @@ def compare_stages(
             found[1].add(batch, c, b)
     mine, its = found
     stages = [compare(name, sums, rule, its.sums.get(name, ())) for name, sums in mine.sums.items()]
-    return stages + [LAST[name](pairs, rule, its.pairs.get(name, ())) for name, pairs in mine.pairs.items()]
+    return stages + [LAST_STAGES[name](pairs, rule, its.pairs.get(name, ())) for name, pairs in mine.pairs.items()]
 
 
 class _Found:
@@ -154,17 +154,17 @@ class _Found:
     def add(self, batch: Batch, stages: Stages, wanted: Stages) -> None:
         peaks: Peaks = {}
         stages, wanted = comparable(stages, wanted)
-        for name in {**_heard(wanted, stages), **stages}:
+        for name in {**_comparable(wanted, stages), **stages}:
             pair = Pair(batch.name, stages.get(name), wanted.get(name), batch.mask)
             if not batch.pooled and not any(has_tokens(name, x, batch.mask) for x in (pair.ours, pair.reference)):
                 continue
-            if name in LAST:
+            if name in LAST_STAGES:
                 self.pairs.setdefault(name, []).append(pair)
             else:
                 self.sums.setdefault(name, []).append(measure(name, pair, peaks))
 
 
-def _heard(wanted: Stages, stages: Stages) -> Stages:
+def _comparable(wanted: Stages, stages: Stages) -> Stages:
     """The reference's stages without those that zoo need not compute: layers after the last that an output is made of
     (of a backbone, say), and the input of the first layer in a model whose first stages are others.
     """
@@ -207,7 +207,7 @@ def _labels_and_boxes(
     return [(np.array([int(o.label) for o in one]), np.array([o.box for o in one])) for one in found]
 
 
-def placed(arrays: Mapping[str, np.ndarray], like: Any) -> dict[str, Any]:
+def place(arrays: Mapping[str, np.ndarray], like: Any) -> dict[str, Any]:
     """Copies of the arrays; floating ones, which a model takes as they are, beside the model's own."""
     backend = ops.backend(like)
     device = str(getattr(like, "device", "cpu"))

@@ -78,12 +78,12 @@ def copy_of(array: Any) -> np.ndarray:
 
 
 def stage_attributes(model: Module) -> list[tuple[Any, str]]:
-    """The attributes that `tapped` makes stages of: (body, its attribute)."""
+    """The attributes that `tapping` makes stages of: (body, its attribute)."""
     return [(body, name) for body in bodies_of(model).values() for name in _parts(body).values()]
 
 
 @contextmanager
-def tapped(model: Module, keep: Copy = copy_of) -> Iterator[dict[str, Any]]:
+def tapping(model: Module, keep: Copy = copy_of) -> Iterator[dict[str, Any]]:
     """Within the context each call of `model` writes its stages into the dict: embeddings, layer.0, layer.1, ...
 
     With several bodies: encoder.embeddings, ..., decoder.embeddings, ...  keep: what is written of an array.
@@ -116,10 +116,10 @@ def outputs(model: Module, result: Any, keep: Copy = copy_of) -> dict[str, Any]:
         if len(result.shape) == 4 and type(model).__name__.endswith("ForMaskedImageModeling"):
             return {"reconstruction": keep(result)}  # an image
         return {"last_hidden_state" if getattr(model, "is_base_model", False) else "logits": keep(result)}
-    return numbered({name: value for name, value in result._asdict().items() if value is not None}, keep)
+    return number_fields({name: value for name, value in result._asdict().items() if value is not None}, keep)
 
 
-def numbered(fields: Mapping[str, Any], copy: Copy) -> dict[str, Any]:
+def number_fields(fields: Mapping[str, Any], copy: Copy) -> dict[str, Any]:
     """Copies of the fields, those of a tuple as name.0, name.1, ..."""
     found: dict[str, Any] = {}
     for name, value in fields.items():

@@ -12,10 +12,10 @@ from zoo.text.tokenizer import Tokenizer
 
 from .specs import spec_class
 
-LONGEST = 512  # tokens of the longest text, where a checkpoint has positions for more
-LENGTHS = (37, 5, 20, 12)  # of the rows of a batch of random tokens
-GIVEN = 12  # tokens that the decoder of an encoder is given
-STATES = 11  # that a decoder with cross-attention is given, where it has no encoder
+MAX_TOKENS = 512  # tokens of the longest text, where a checkpoint has positions for more
+LENGTHS = (37, 5, 20, 12)  # tokens of each row of a random batch
+DECODER_TOKENS = 12  # tokens that the decoder of an encoder is given
+STATES = 11  # states that a decoder with cross-attention is given, where it has no encoder
 
 TEXTS = (
     "The weather is lovely today, so they walked to the old town by the water.",
@@ -57,10 +57,10 @@ class Batch(NamedTuple):
 
 def batches(model: TextModel, tokenizer: Tokenizer | None, seed: int) -> list[Batch]:
     """Texts and random tokens, with what else the model asks for."""
-    limit = min(model.max_positions, LONGEST)
+    limit = min(model.max_positions, MAX_TOKENS)
     found = [] if tokenizer is None else _of_tokenizer(model, tokenizer, limit)
     if not any(batch.name == "longest" for batch in found):
-        found += _random(model, limit, seed)
+        found += _random_texts(model, limit, seed)
     if isinstance(model, ChoiceModel):
         found = [_with_choices(batch, min(2, len(batch.arrays["input_ids"]))) for batch in found]
     config = model.config
@@ -92,9 +92,9 @@ def _of_tokenizer(model: TextModel, tokenizer: Tokenizer, limit: int) -> list[Ba
     """
     limit = min(limit, tokenizer.model_max_length or limit)
 
-    def made(name: str, texts: list[str], pairs: list[str] | None = None, **options: bool) -> Batch:
+    def make_batch(name: str, texts: list[str], pairs: list[str] | None = None, **options: bool) -> Batch:
         rows = tokenizer.encode_batch(texts, pairs, max_length=limit).rows
-        batch = _padded(model, tokenizer, name, rows, **options)
+        batch = _pad_batch(model, tokenizer, name, rows, **options)
         return batch._replace(texts=texts, pairs=pairs)
 
     def has_tokens(text: str) -> bool:
@@ -105,19 +105,23 @@ def _of_tokenizer(model: TextModel, tokenizer: Tokenizer, limit: int) -> list[Ba
     if len(texts) < 3 or len(pairs) < 2:
         return []
     first, second = [a for a, _ in pairs], [b for _, b in pairs]
-    longest = made("longest", [" ".join(texts * LONGEST)[: 8 * LONGEST]], bare=True)
+    longest = make_batch("longest", [" ".join(texts * MAX_TOKENS)[: 8 * MAX_TOKENS]], bare=True)
     more = [longest] * (longest.arrays["input_ids"].shape[1] == limit)
     if isinstance(model, ChoiceModel):
         asked = [*first, *texts]
         return [
-            made("choices", [a for a in asked for _ in range(2)], second[:2] * len(asked)),
-            made("one choice", first[:1] * 2, second[:2], bare=True),
+            make_batch("choices", [a for a in asked for _ in range(2)], second[:2] * len(asked)),
+            make_batch("one choice", first[:1] * 2, second[:2], bare=True),
         ]
-    found = [made("padded", texts), made("alone", texts[:1], bare=True), made("left-padded", texts[:3], left=True)]
-    return [*found, made("pairs", first, second), *more]
+    found = [
+        make_batch("padded", texts),
+        make_batch("alone", texts[:1], bare=True),
+        make_batch("left-padded", texts[:3], left=True),
+    ]
+    return [*found, make_batch("pairs", first, second), *more]
 
 
-def _padded(
+def _pad_batch(
     model: TextModel, tokenizer: Tokenizer, name: str, rows: Sequence[Any], left: bool = False, bare: bool = False
 ) -> Batch:
     """bare: input_ids alone if they are of one length, so that the models' own defaults are compared as well."""
@@ -141,7 +145,7 @@ def _pad(model: TextModel, tokenizer: Tokenizer | None) -> int:
     return (getattr(model.config, "pad_token_id", None) or 0) if found is None else found
 
 
-def _random(model: TextModel, limit: int, seed: int) -> list[Batch]:
+def _random_texts(model: TextModel, limit: int, seed: int) -> list[Batch]:
     """Random tokens, for a checkpoint without a tokenizer: padded on either side, alone, filling all positions."""
     rng, size = np.random.default_rng(seed), model.config.vocab_size
     lengths = np.minimum(LENGTHS, limit)[:, None]
@@ -171,10 +175,10 @@ def first_rows(batch: Batch, count: int) -> Batch:
 
 def first_tokens(config: Any, tokenizer: Tokenizer | None, seed: int) -> np.ndarray:
     """The first tokens of three texts (3, GIVEN), with random ones where there are not enough."""
-    ids = np.random.default_rng(seed).integers(min(5, config.vocab_size - 1), config.vocab_size, (3, GIVEN))
+    ids = np.random.default_rng(seed).integers(min(5, config.vocab_size - 1), config.vocab_size, (3, DECODER_TOKENS))
     rows = [] if tokenizer is None else tokenizer.encode_batch(list(TEXTS[:3]), truncation=False).rows
     for i, row in enumerate(rows):
-        some = row.ids[:GIVEN]
+        some = row.ids[:DECODER_TOKENS]
         ids[i, : len(some)] = some
     ids[:, 0] = config.decoder_start_token_id or 0
     return ids

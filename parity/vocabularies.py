@@ -30,7 +30,7 @@ def write_wordpiece(folder: Path, size: int, max_length: int, *, lower: bool = T
     """vocab.txt of `size` lines; as_json: also a tokenizer.json, padding and cutting to 128 as MiniLM's does."""
     letters = list(dict.fromkeys(ASCII + SCRIPTS))
     body = [*letters, *("##" + c for c in letters if c.isalnum()), *WORDS]
-    tokens = _sized(["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], body, [], size, "[unused{}]")
+    tokens = _fill_to(["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], body, [], size, "[unused{}]")
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
     config: dict[str, object] = {"do_lower_case": lower, "model_max_length": max_length}
     if as_json:
@@ -56,7 +56,7 @@ def write_bpe(folder: Path, size: int, max_length: int, *, named: bool = False) 
                 tokens.append(joined)
                 merges.append(f"{parts[0]} {parts[1]}")
             parts = [joined, *parts[2:]]
-    tokens = _sized(["<s>", "<pad>", "</s>", "<unk>"], tokens, ["<mask>"], size, "madeupword{:04d}")
+    tokens = _fill_to(["<s>", "<pad>", "</s>", "<unk>"], tokens, ["<mask>"], size, "madeupword{:04d}")
     write_json(folder / "vocab.json", {token: i for i, token in enumerate(tokens)})
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
     config: dict[str, object] = {"model_max_length": max_length}
@@ -73,7 +73,7 @@ def write_sentencepiece(folder: Path, size: int, max_length: int) -> None:
     """sentencepiece.bpe.model, a unigram ModelProto of size - 2 pieces: XLM-R itself adds <pad> and <mask>."""
     letters = list(dict.fromkeys(ASCII + SCRIPTS))
     body = ["▁", *letters, *("▁" + word for word in WORDS), *WORDS]
-    names = _sized(["<unk>", "<s>", "</s>"], body, [], size - 2, "▁madeup{}")
+    names = _fill_to(["<unk>", "<s>", "</s>"], body, [], size - 2, "▁madeup{}")
     kinds = {"<unk>": 2, "<s>": 3, "</s>": 3}  # unknown, control; all others are normal
     parts = []
     for i, name in enumerate(names):
@@ -93,7 +93,7 @@ def write_unigram(folder: Path, size: int, max_length: int) -> None:
 
     letters = list(dict.fromkeys(ASCII + SCRIPTS))
     body = ["▁", *letters, *("▁" + word for word in WORDS), *WORDS]
-    names = _sized(["<pad>", "</s>", "<unk>"], body, ["<extra_id_1>", "<extra_id_0>"], size, "▁madeup{}")
+    names = _fill_to(["<pad>", "</s>", "<unk>"], body, ["<extra_id_1>", "<extra_id_0>"], size, "▁madeup{}")
     scores = [0.0 if i < 3 else -3.0 - 0.01 * i - (6.0 if len(name) == 1 else 0.0) for i, name in enumerate(names)]
     made = Tokenizer(models.Unigram(list(zip(names, scores, strict=True)), unk_id=2))
     made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
@@ -121,7 +121,7 @@ def write_gemma(folder: Path, size: int, max_length: int) -> None:
                 merges.append((parts[0][:-1], parts[0][-1]))
                 names[parts[0]] = None
     special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
-    vocabulary = {name: i for i, name in enumerate(_sized(special, names, [], size, "<unused{}>"))}
+    vocabulary = {name: i for i, name in enumerate(_fill_to(special, names, [], size, "<unused{}>"))}
     made = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     made.normalizer = normalizers.Replace(" ", "▁")
     made.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
@@ -148,7 +148,7 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
 }
 
 
-def _sized(first: list[str], body: Iterable[str], last: list[str], size: int, filler: str) -> list[str]:
+def _fill_to(first: list[str], body: Iterable[str], last: list[str], size: int, filler: str) -> list[str]:
     """Exactly `size` different tokens: what of `body` there is room for, then made-up ones."""
     room = size - len(first) - len(last)
     body = [token for token in dict.fromkeys(body) if token not in first][:room]

@@ -10,9 +10,9 @@ import numpy as np
 
 from zoo import ops
 from zoo.generate import GenerationConfig, generate
+from zoo.inputs.audio import AudioModel
 from zoo.inputs.encoder_decoder import EncoderDecoder
 from zoo.inputs.heads import CausalLM
-from zoo.inputs.sounds import SoundModel
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 
@@ -40,7 +40,7 @@ class Written(NamedTuple):
     beams: int
     ends: tuple[int, ...]
     new: int  # tokens at the most
-    prompts: Any  # of each row
+    prompts: Any  # each row's
     ids: list[list[int]]
     texts: list[str]
 
@@ -57,16 +57,16 @@ def continues(model: Any) -> bool:
     return isinstance(model, CausalLM) and FAMILIES[model.config.model_type].is_decoder
 
 
-def written(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer | None) -> list[Written]:
+def write_texts(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer | None) -> list[Written]:
     """The texts that zoo writes: for every batch of an encoder in several ways, after the first texts greedily."""
     if not has_encoder(model):
-        return _continued(model, inputs[0], tokenizer)
-    if isinstance(model.encoder, SoundModel):  # whose `generate` in transformers is one of its own
+        return _continue_texts(model, inputs[0], tokenizer)
+    if isinstance(model.encoder, AudioModel):  # whose `generate` in transformers is one of its own
         return []
     out: list[Written] = []
     config = getattr(model.config, "decoder", model.config)
     for batch in inputs:
-        context = model.context(**_encoded(batch.arrays))
+        context = model.context(**_encoder_arguments(batch.arrays))
         start = np.full((len(context["encoder_hidden_states"]), 1), config.decoder_start_token_id)
         write = partial(_write, model, tokenizer, batch.name, start, NEW_OF_ENCODED, context)
         out.append(write("greedy", 1, (config.eos_token_id,)))
@@ -77,7 +77,7 @@ def written(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer | None) ->
     return out
 
 
-def _continued(model: Any, batch: Batch, tokenizer: Tokenizer | None) -> list[Written]:
+def _continue_texts(model: Any, batch: Batch, tokenizer: Tokenizer | None) -> list[Written]:
     if not continues(model):
         return []
     end = END if tokenizer is None or tokenizer.eos_token_id is None else tokenizer.eos_token_id
@@ -115,7 +115,7 @@ def written_by_reference(reference: Reference, ours: Sequence[Written], inputs: 
     for one in ours:
         options = {"max_new_tokens": one.new, "num_beams": one.beams, "eos_token_id": list(one.ends)}
         if "decoder_input_ids" in arrays[one.batch]:
-            rows = reference.generate(_encoded(arrays[one.batch]), **options)
+            rows = reference.generate(_encoder_arguments(arrays[one.batch]), **options)
         else:
             rows = [reference.generate({"input_ids": ids[None]}, **options)[0] for ids in one.prompts]
         out.append(one._replace(ids=rows, texts=reference.texts(rows) if one.texts else []))
@@ -129,7 +129,7 @@ def cached_logits(model: Any, arrays: Mapping[str, Any], by_graph: bool) -> np.n
     """
     decoder, given = model, dict(arrays)
     if "decoder_input_ids" in given:
-        context, ids = model.context(**_encoded(given)), given["decoder_input_ids"]
+        context, ids = model.context(**_encoder_arguments(given)), given["decoder_input_ids"]
         decoder, given = model.decoder, {"input_ids": ids, **context}
     ids = given.pop("input_ids")
     half, cache = 1 if by_graph else ids.shape[1] // 2, decoder.new_cache(*ids.shape)
@@ -141,7 +141,7 @@ def cached_logits(model: Any, arrays: Mapping[str, Any], by_graph: bool) -> np.n
     return np.concatenate([ops.to_numpy(part) for part in parts], 1)
 
 
-def _encoded(arrays: Mapping[str, Any]) -> dict[str, Any]:
+def _encoder_arguments(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of the encoder."""
     return {name: array for name, array in arrays.items() if not name.startswith("decoder_")}
 

@@ -129,7 +129,7 @@ CORE = (
         "lock",
         "checkpoint",
     ),
-    *("pretrained", "inputs", "models", "loading", "saving", "generate", "text", "images", "sounds", "tasks"),
+    *("pretrained", "inputs", "models", "loading", "saving", "generate", "text", "images", "audio", "tasks"),
 )
 # The modules that import by a string: the core's three tables, its families, its tasks, and packages it can do without.
 BY_STRING = {"zoo.plugins", "zoo.family", "zoo.tasks", "zoo.optional"}

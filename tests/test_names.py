@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 ALLOWED = Path(__file__).parent / "data" / "names_allowed.txt"
-MAX_ALLOWED = 820  # lines of that file: lower it with them, never raise it
+MAX_ALLOWED = 671  # lines of that file: lower it with them, never raise it
 
 
 def words(text: str) -> set[str]:
@@ -58,6 +58,10 @@ ALLOWED_NAMES = {
     "from_pretrained",  # transformers' name
     "UNKNOWN",  # llama.cpp's and sentencepiece's types of tokens
     "UNUSED",
+    "TINY",  # configs of the tiny models that a parity Spec takes as `tiny`
+    "_TINY",
+    "SMALL",
+    "_SMALL",
     "connection_lost",  # asyncio's callbacks
     "connection_made",
     "data_received",

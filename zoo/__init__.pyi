@@ -11,6 +11,7 @@ from .errors import ZooError as ZooError
 from .keywords import FindOptions, LoadOptions, ModelOptions
 from .pretrained import Pretrained
 from .tasks.answer import Answer
+from .tasks.audio_classify import AudioClassify
 from .tasks.base import Task
 from .tasks.classify import Classify
 from .tasks.depth import Depth
@@ -26,7 +27,6 @@ from .tasks.read import Read
 from .tasks.rerank import Rerank
 from .tasks.segment import Segment
 from .tasks.segment_objects import SegmentObjects
-from .tasks.sound_classify import SoundClassify
 from .tasks.sparse_embed import SparseEmbed
 from .tasks.tag import Tag
 from .tasks.text2text import Summarize, Text2Text, Translate
@@ -100,7 +100,7 @@ def load(
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["audio-classification"], **options: Unpack[LoadOptions]
-) -> SoundClassify: ...
+) -> AudioClassify: ...
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["image-feature-extraction"], **options: Unpack[LoadOptions]

@@ -27,7 +27,7 @@ class Family:
     losses: head -> the name of its loss in zoo/apps/train/losses.py (None: none), if not the one of `zoo.task_kinds`.
     reads: what its models read, of "text", "image" and "audio"; the first is what the inputs of its tasks are.  By
         default ("image",) if one of the heads is one of images, else ("text",).
-    writes: True for a decoder of texts about images or sounds, whose checkpoints have a tokenizer, too.
+    writes: True for a decoder of texts about images or recordings, whose checkpoints have a tokenizer, too.
     processor: transformers' class of image processors, for checkpoints whose preprocessor_config.json names none.
     names: head -> the name of its class in transformers, if it is not `<prefix><head>`.
     classes: the prefix of another family in `module`, whose classes serve this family's config too: "Roberta".

@@ -135,7 +135,7 @@ class TaskKind:
 
 
 _IMAGES: Any = {"reads": "image", "arguments": ("images",), "part": 128}
-_AUDIO: Any = {"reads": "audio", "arguments": ("sounds",), "part": 16}
+_AUDIO: Any = {"reads": "audio", "arguments": ("audio",), "part": 16}
 _WRITES: Any = {"reads": "text", "model": "EncoderDecoder", "options": WRITING}
 
 TASKS: list[TaskKind] = [
@@ -272,16 +272,16 @@ TASKS: list[TaskKind] = [
     TaskKind(
         name="automatic-speech-recognition",
         cls="transcribe:Transcribe",
-        help="the words of each sound file, with times (Whisper)",
+        help="the words of each audio file, with times (Whisper)",
         model="EncoderDecoder",
         **_AUDIO,
     ),
     TaskKind(
         name="audio-classification",
-        cls="sound_classify:SoundClassify",
-        help="labels for each sound file",
+        cls="audio_classify:AudioClassify",
+        help="labels for each audio file",
         heads={"ForAudioClassification": "classes"},
-        model="SoundModel",
+        model="AudioModel",
         options=(TOP_K,),
         labelled=True,
         **_AUDIO,

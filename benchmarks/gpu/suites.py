@@ -52,10 +52,10 @@ def tests(bench: Bench) -> list[Suite]:
 
 def parity(bench: Bench) -> list[Suite]:
     """`zoo parity` of one checkpoint of each model_type in each element type, in parts; its reports are kept."""
-    from parity.cases import RANDOM
+    from parity.cases import RANDOM_PREFIX
     from parity.specs import SPECS, config_of
 
-    first = {config_of(spec, "tiny")["model_type"]: RANDOM + name for name, spec in reversed(SPECS.items())}
+    first = {config_of(spec, "tiny")["model_type"]: RANDOM_PREFIX + name for name, spec in reversed(SPECS.items())}
     whole = [name for kind, name in first.items() if not kind.endswith(("_text_model", "_vision_model"))]
     names = ["random:bert-base-uncased"] if bench.tiny else whole
     device, suites = "torch:cpu" if bench.interpreted else bench.device, []

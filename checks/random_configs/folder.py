@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parity.drawing import SMALL
+from parity.drawing import WORD_SCALE
 from parity.reference import Reference, require
 from parity.specs import SPECS, Spec, spec_class
 from parity.specs.table import TableSpec
@@ -92,7 +92,7 @@ def _values(module: Any, name: str, shape: tuple[int, ...], rng: np.random.Gener
     if len(shape) < 2:
         return x * 0.1 + (1 if name == "weight" or "scale" in name or "lambda" in name else 0)
     if "Embedding" in kind or "token" in name or "position" in name:
-        return x * SMALL
+        return x * WORD_SCALE
     return x * 1.4 / np.float32(np.sqrt(max(np.prod(shape[1:]), 1)))
 
 

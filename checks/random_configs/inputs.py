@@ -9,8 +9,8 @@ import numpy as np
 from parity.specs import spec_class
 from parity.specs.siglip2 import PatchSpec
 from zoo.inputs import ChoiceModel, ImageModel, TextModel
+from zoo.inputs.audio import AudioModel
 from zoo.inputs.encoder_decoder import ReadTwice
-from zoo.inputs.sounds import SoundModel
 
 LONGEST = 160  # tokens, where a model has positions for more
 STATES = 7  # of an encoder, where a decoder is called without one
@@ -36,9 +36,9 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
         return _texts(model, rng)
     if isinstance(model, ImageModel):
         return _images(model, rng)
-    if isinstance(model, SoundModel):
+    if isinstance(model, AudioModel):
         return Arguments({"input_features": _sounds(model.config, rng)})
-    parts = {name: part for name, part in vars(model).items() if isinstance(part, (TextModel, ImageModel, SoundModel))}
+    parts = {name: part for name, part in vars(model).items() if isinstance(part, (TextModel, ImageModel, AudioModel))}
     decoder, found, taken = parts.pop("decoder", None), Arguments({}), getattr(model, "arguments", ())
     for part in parts.values():
         own = arguments(part, rng)

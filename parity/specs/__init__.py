@@ -12,13 +12,13 @@ from zoo.registry import config_class, model_class
 from ..drawing import Role, roles
 from .common import Size, Spec
 
-__all__ = ["FIRST", "FULL", "SPECS", "Size", "Spec", "config_of", "first_of", "spec_class", "tensors"]
+__all__ = ["FIRST", "FULL_SPECS", "SPECS", "Size", "Spec", "config_of", "first_of", "spec_class", "tensors"]
 
 SPECS: dict[str, Spec] = {}
 for _module in sorted(module.name for module in iter_modules(__path__)):
     SPECS |= getattr(import_module(f"{__name__}.{_module}"), "SPECS", {})
 # The ones that `--all --full` runs; any other by its name.  Together they need about 5 GB of memory.
-FULL = tuple(name for name, spec in SPECS.items() if spec.full)
+FULL_SPECS = tuple(name for name, spec in SPECS.items() if spec.full)
 # The first of each family.
 FIRST = tuple({spec.model_type: name for name, spec in reversed(SPECS.items())}.values())
 DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}

@@ -33,14 +33,14 @@ _TINY = {"vocab_size": 500, "d_model": 48, "max_position_embeddings": 40, "num_h
 _TINY |= {f"{side}_layers": 2 for side in ("encoder", "decoder")}
 _TINY |= {"encoder_attention_heads": 2, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 72}
 _TINY_MARIAN = {**_TINY, "eos_token_id": 1, "pad_token_id": 0, "decoder_start_token_id": 0}
-_ALONE = {**_BART, "is_decoder": True, "is_encoder_decoder": False}
+_DECODER_ALONE = {**_BART, "is_decoder": True, "is_encoder_decoder": False}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BartSpec(Spec):
-    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+    def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
         """The old version number of each side, and of bare Marians the positions, which transformers writes."""
-        yield from super().strays(config, names)
+        yield from super().unread_tensors(config, names)
         if self.model_type == "marian" and not self.full:
             size, D = config["max_position_embeddings"], config["d_model"]
             turns = np.arange(size)[:, None] / 10000 ** (np.arange(0, D, 2) / D)
@@ -52,7 +52,7 @@ class BartSpec(Spec):
 
 
 _bart = partial(BartSpec, model_type="bart", tokenizer="bpe", config=_BART, tiny=_TINY)
-# Whose positions are computed, and random ones would be read: `strays` has the right ones.
+# Whose positions are computed, and random ones would be read: `unread_tensors` has the right ones.
 _marian = partial(
     BartSpec,
     model_type="marian",
@@ -73,7 +73,7 @@ SPECS: dict[str, Spec] = {
     ),
     "bart-base": _bart(like="facebook/bart-base", architecture="BartModel"),
     "bart-squad2": _bart(like="save_pretrained", architecture="BartForQuestionAnswering", dtype="F16"),
-    "bart-decoder": _bart(like="save_pretrained", architecture="BartForCausalLM", config=_ALONE),
+    "bart-decoder": _bart(like="save_pretrained", architecture="BartForCausalLM", config=_DECODER_ALONE),
     "opus-mt-en-de": _marian(
         like="Helsinki-NLP/opus-mt-en-de",
         architecture="MarianMTModel",

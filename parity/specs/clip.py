@@ -76,7 +76,7 @@ SPECS: dict[str, Spec] = {
     "clip-vit-base-patch32": _clip("openai/clip-vit-base-patch32", "CLIPModel", full=True),
     "clip-end": _clip("save_pretrained", "CLIPModel", text={**_TEXT, "eos_token_id": 4}, format="sharded"),
     "clip-classifier": _clip(
-        "save_pretrained", "CLIPForImageClassification", **_SEVEN, idle=(*Spec.idle, "post_layernorm")
+        "save_pretrained", "CLIPForImageClassification", **_SEVEN, inert=(*Spec.inert, "post_layernorm")
     ),
     "clip-text": _alone("CLIPTextModel", {**_TEXT, "eos_token_id": 4}),
     "clip-text-projection": _alone("CLIPTextModelWithProjection", {**_TEXT, "eos_token_id": 4}),

@@ -18,7 +18,7 @@ TINY |= {"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 8, "max
 TINY |= {"eos_token_id": 1}
 
 _cohere2 = partial(Spec, model_type="cohere2", config=CONFIG, tiny=TINY)
-_LISTED = {"layer_types": ["sliding_attention", "full_attention"] * 16}
+_LISTED_CONFIG = {"layer_types": ["sliding_attention", "full_attention"] * 16}
 
 SPECS: dict[str, Spec] = {
     "command-r7b": _cohere2(
@@ -28,7 +28,7 @@ SPECS: dict[str, Spec] = {
     "cohere2-listed": _cohere2(
         like="save_pretrained",
         architecture="Cohere2ForCausalLM",
-        config={**CONFIG, **_LISTED, "tie_word_embeddings": False, "attention_bias": True},
+        config={**CONFIG, **_LISTED_CONFIG, "tie_word_embeddings": False, "attention_bias": True},
         tiny={**TINY, "layer_types": ["sliding_attention", "full_attention"] * 2},
     ),
 }

@@ -42,7 +42,7 @@ class Spec:
     base model that the class may not need.  also: other heads whose tensors are in the file.
     absent: ends of names of optional tensors that the file does not have.
     untied: whether the file repeats arrays that are shared.
-    idle: regular expressions for tensors that change no output.
+    inert: regular expressions for tensors that change no output.
     gains: factors for the weights of modules, by the end of their names, or for tensors by the end of theirs.
     massive: the layer from which on one channel is hundreds of times larger than the others.
     format: "safetensors", "sharded", "bin" (zip), "stream" (torch before 1.6).  dtype: a safetensors name.
@@ -67,7 +67,7 @@ class Spec:
     also: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     untied: bool = False
-    idle: tuple[str, ...] = (r"\.(key|k|k_proj|k_lin)\.bias$",)  # the same for every key, which softmax ignores
+    inert: tuple[str, ...] = (r"\.(key|k|k_proj|k_lin)\.bias$",)  # the same for every key, which softmax ignores
     gains: Mapping[str, float] = field(default_factory=dict)
     massive: int | None = None
     format: str = "safetensors"
@@ -89,7 +89,7 @@ class Spec:
         """The name in the file of a tensor that transformers calls `name`."""
         return name
 
-    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+    def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Tensors that the file has besides those that a model reads.  names: the latter."""
         for name in names:
             if name.endswith("running_var"):

@@ -15,7 +15,7 @@ V2 = {**CONFIG, "hidden_size": 1536, "num_hidden_layers": 24, "num_attention_hea
 V2 |= {"conv_kernel_size": 3, "conv_act": "gelu", "attention_head_size": 64}
 TINY = {"vocab_size": 500, "hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
 TINY |= {"intermediate_size": 72, "max_position_embeddings": 64, "position_buckets": 16}
-OTHER = {"position_biased_input": True, "position_buckets": -1, "max_relative_positions": 9, "norm_rel_ebd": "none"}
+VARIANT = {"position_biased_input": True, "position_buckets": -1, "max_relative_positions": 9, "norm_rel_ebd": "none"}
 
 _deberta = partial(Spec, model_type="deberta-v2", like="save_pretrained", config=CONFIG, tiny=TINY)
 
@@ -32,7 +32,7 @@ SPECS: dict[str, Spec] = {
         config=V2,
         tiny={**TINY, "attention_head_size": 12},
     ),
-    "deberta-v2-bare": _deberta(architecture="DebertaV2Model", config={**CONFIG, **OTHER}, tiny={**TINY, **OTHER}),
+    "deberta-v2-bare": _deberta(architecture="DebertaV2Model", config={**CONFIG, **VARIANT}, tiny={**TINY, **VARIANT}),
     "DeBERTa-v3-base-mnli-fever-anli": _deberta(
         like="MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli",
         architecture="DebertaV2ForSequenceClassification",

@@ -55,7 +55,7 @@ _depth_anything = partial(
     processor=IMAGES,
     gains={"head.conv3.bias": 40.0, "head.conv3": 0.2},  # depths are above 0
     # The first fusion has no larger map, and no patch is hidden.
-    idle=(*Spec.idle, r"fusion_stage\.layers\.0\.residual_layer1\.", r"mask_token$"),
+    inert=(*Spec.inert, r"fusion_stage\.layers\.0\.residual_layer1\.", r"mask_token$"),
 )
 
 SPECS: dict[str, Spec] = {

@@ -51,10 +51,10 @@ _MASK_HEAD |= {"bbox_attention.k_proj": "bbox_attention.k_linear"}
 # 91 numbers, 11 of which COCO has no name for.
 _COCO = {**labels(*("N/A" if i % 8 == 0 else f"thing {i}" for i in range(91))), "num_queries": 100}
 _DETR = {**_COMMON, **_COCO, "eos_coefficient": 0.1, "classifier_dropout": 0.0, "dilation": False}
-_OWN = {"use_timm_backbone": False, "backbone": None, "backbone_config": {**_RESNET18, **_RESNET50}}
+_OWN_NET = {"use_timm_backbone": False, "backbone": None, "backbone_config": {**_RESNET18, **_RESNET50}}
 _SMALL = {**_TINY, **labels(*("N/A" if i % 8 == 0 else f"thing {i}" for i in range(11))), "num_queries": 25}
 _EIGHTS = {"d_model": 64, "encoder_attention_heads": 8}  # the norms of a mask have up to eight groups of channels
-_SHARP = {**_GAINS, "out_lay": 2, "class_labels_classifier": 6}  # so that there are masks to compare
+_SHARP_GAINS = {**_GAINS, "out_lay": 2, "class_labels_classifier": 6}  # for masks to compare
 _SMALL_OWN = {**_SMALL, "backbone_config": {**_RESNET18, **_RESNET50, **_TINY50}}
 
 
@@ -73,9 +73,9 @@ def _detr(
 
 
 SPECS: dict[str, DetrSpec] = {
-    "detr-resnet-50": _detr("facebook/detr-resnet-50, revision no_timm", _OWN, _SMALL_OWN),
+    "detr-resnet-50": _detr("facebook/detr-resnet-50, revision no_timm", _OWN_NET, _SMALL_OWN),
     "detr-resnet-50-timm": _detr("facebook/detr-resnet-50", {"backbone": "resnet50"}, _SMALL, timm=True, full=True),
-    "detr-learned-positions": _detr("save_pretrained", {**_OWN, "position_embedding_type": "learned"}, _SMALL_OWN),
+    "detr-learned-positions": _detr("save_pretrained", {**_OWN_NET, "position_embedding_type": "learned"}, _SMALL_OWN),
     "detr-resnet-50-panoptic": _detr(
         "facebook/detr-resnet-50-panoptic",
         {"backbone": "resnet50"},
@@ -83,8 +83,10 @@ SPECS: dict[str, DetrSpec] = {
         "ForSegmentation",
         timm=True,
         format="bin",
-        gains=_SHARP,
+        gains=_SHARP_GAINS,
     ),
-    "detr-segmentation": _detr("save_pretrained", _OWN, _SMALL_OWN | _EIGHTS, "ForSegmentation", gains=_SHARP),
-    "detr-bare": _detr("save_pretrained", _OWN, _SMALL_OWN, "Model"),
+    "detr-segmentation": _detr(
+        "save_pretrained", _OWN_NET, _SMALL_OWN | _EIGHTS, "ForSegmentation", gains=_SHARP_GAINS
+    ),
+    "detr-bare": _detr("save_pretrained", _OWN_NET, _SMALL_OWN, "Model"),
 }

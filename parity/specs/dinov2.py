@@ -34,7 +34,7 @@ SPECS: dict[str, Spec] = {
     "dinov2-backbone": _dinov2(
         like="save_pretrained",
         architecture="Dinov2Backbone",
-        idle=(*Spec.idle, r"mask_token$"),
+        inert=(*Spec.inert, r"mask_token$"),
         tiny={**TINY, "out_indices": [0, 2, 3]},
     ),
     "dinov2-with-registers-base": _registers(
@@ -49,7 +49,7 @@ SPECS: dict[str, Spec] = {
     "dinov2-registers-backbone": _registers(
         like="save_pretrained",
         architecture="Dinov2WithRegistersBackbone",
-        idle=(*Spec.idle, r"mask_token$"),
+        inert=(*Spec.inert, r"mask_token$"),
         tiny={**TINY, "out_indices": [0, 2, 3]},
     ),
 }

@@ -25,7 +25,7 @@ SPECS: dict[str, Spec] = {
     "dinov3-backbone": _dinov3(
         like="save_pretrained",
         architecture="DINOv3ViTBackbone",
-        idle=(*Spec.idle, r"mask_token$"),
+        inert=(*Spec.inert, r"mask_token$"),
         config={**CONFIG, "apply_layernorm": False, "return_class_token": True},
         tiny={**TINY, "out_features": ["stem", "stage2", "stage3"]},
     ),

@@ -36,7 +36,7 @@ _dpt = partial(
     processor=IMAGES,
     gains={"head.head.4.bias": -40.0, "head.head.4": 0.2},  # depths are above 0
     # The heads read states before the norm, the first fusion has no larger map, and one head is of training alone.
-    idle=(*Spec.idle, r"^dpt\.layernorm\.", r"fusion_stage\.layers\.0\.residual_layer1\.", r"^auxiliary_head\."),
+    inert=(*Spec.inert, r"^dpt\.layernorm\.", r"fusion_stage\.layers\.0\.residual_layer1\.", r"^auxiliary_head\."),
 )
 
 SPECS: dict[str, DPTSpec] = {

@@ -23,7 +23,7 @@ class HubSpec(Spec):
     def file_name(self, name: str) -> str:
         return name.removeprefix("transformer.")
 
-    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+    def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
         size = config["n_positions"]
         for layer in range(config["n_layer"]):
             yield f"h.{layer}.attn.bias", np.tril(np.ones((1, 1, size, size), np.float32))

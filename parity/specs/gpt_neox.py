@@ -24,7 +24,7 @@ class GPTNeoXSpec(Spec):
 
 
 class HubSpec(GPTNeoXSpec):
-    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+    def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
         size = config["max_position_embeddings"]
         for layer in range(config["num_hidden_layers"]):
             prefix = f"gpt_neox.layers.{layer}.attention"

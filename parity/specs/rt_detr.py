@@ -26,8 +26,8 @@ class RTDetrSpec(Spec):
         *("enc_outputs_class", "enc_outputs_coord_logits", "intermediate_logits", "intermediate_reference_points"),
     )
 
-    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
-        yield from super().strays(config, names)
+    def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+        yield from super().unread_tensors(config, names)
         for name in names:
             if self.model_type == "rt_detr_v2" and name.endswith("sampling_offsets.weight"):
                 points = config["decoder_n_points"]
@@ -112,7 +112,7 @@ def _rt_detr(
         tiny={**TINY, **(regions or {}), "backbone_config": {**config["backbone_config"], **_SMALL}},
         processor=_PROCESSOR,
         gains=_GAINS,
-        idle=(r"\.(key|k|k_proj|k_lin)\.bias$", r"denoising_class_embed", r"class_embed\.[01]\."),  # of training alone
+        inert=(r"\.(key|k|k_proj|k_lin)\.bias$", r"denoising_class_embed", r"class_embed\.[01]\."),  # of training alone
         **more,
     )
 

@@ -64,7 +64,7 @@ _IMAGES |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
 _alone = partial(PatchSpec, like="save_pretrained")
 
 
-def _both(vision: dict[str, Any], like: str = "save_pretrained", classes: bool = False, **more: Any) -> Spec:
+def _dual_spec(vision: dict[str, Any], like: str = "save_pretrained", classes: bool = False, **more: Any) -> Spec:
     small = {"text_config": {**_TEXT, **_TINY_TEXT}, "vision_config": {**vision, **_TINY_VISION}}
     return PatchSpec(
         like=like,
@@ -78,10 +78,10 @@ def _both(vision: dict[str, Any], like: str = "save_pretrained", classes: bool =
 
 
 SPECS: dict[str, Spec] = {
-    "siglip2-base-patch16-naflex": _both(
+    "siglip2-base-patch16-naflex": _dual_spec(
         _VISION, "google/siglip2-base-patch16-naflex", architecture="Siglip2Model", full=True
     ),
-    "siglip2-classifier": _both(_NO_POOLER, architecture="Siglip2ForImageClassification", classes=True),
+    "siglip2-classifier": _dual_spec(_NO_POOLER, architecture="Siglip2ForImageClassification", classes=True),
     "siglip2-text": _alone(
         model_type="siglip2_text_model",
         architecture="Siglip2TextModel",

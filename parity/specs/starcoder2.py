@@ -15,7 +15,7 @@ TINY = {"vocab_size": 500, "hidden_size": 64, "intermediate_size": 112, "num_hid
 TINY |= {"num_attention_heads": 8, "max_position_embeddings": 256}
 
 _starcoder2 = partial(Spec, model_type="starcoder2", config=CONFIG, tiny=TINY)
-_OF_TEXTS = {**CONFIG, **labels(count=3), "pad_token_id": 0}
+_CLASSIFIER = {**CONFIG, **labels(count=3), "pad_token_id": 0}
 
 SPECS: dict[str, Spec] = {
     "starcoder2-3b": _starcoder2(like="bigcode/starcoder2-3b", architecture="Starcoder2ForCausalLM", dtype="BF16"),
@@ -27,7 +27,7 @@ SPECS: dict[str, Spec] = {
         tiny={k: v for k, v in TINY.items() if k != "sliding_window"},
     ),
     "starcoder2-classifier": _starcoder2(
-        like="save_pretrained", architecture="Starcoder2ForSequenceClassification", config=_OF_TEXTS, dtype="F16"
+        like="save_pretrained", architecture="Starcoder2ForSequenceClassification", config=_CLASSIFIER, dtype="F16"
     ),
     "starcoder2-tagger": _starcoder2(
         like="save_pretrained", architecture="Starcoder2ForTokenClassification", config={**CONFIG, **labels(count=9)}

@@ -30,7 +30,7 @@ class SwinSpec(Spec):
 
     index: bool = False
 
-    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+    def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
         for name in names:
             if self.index and name.endswith("_bias_table"):
                 s = config["window_size"]

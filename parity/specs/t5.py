@@ -16,7 +16,7 @@ _PREFIXES = {
 }
 _FLAN = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "num_decoder_layers": 8, "d_ff": 1024}
 _TINY = {"vocab_size": 500, "d_model": 48, "d_kv": 16, "d_ff": 72, "num_layers": 2, "num_heads": 4, "n_positions": 40}
-_SHORT = {"relative_attention_max_distance": 12, "relative_attention_num_buckets": 8}
+_SHORT_BIAS = {"relative_attention_max_distance": 12, "relative_attention_num_buckets": 8}
 
 # Scores are not scaled: queries are.
 _t5 = partial(
@@ -30,13 +30,13 @@ SPECS: dict[str, Spec] = {
         like="google-t5/t5-small", config={**_T5, "task_specific_params": _PREFIXES}, tiny=_TINY, full=True
     ),
     "flan-t5-small": _t5(
-        like="google/flan-t5-small", config={**_T5, **_FLAN}, tiny={**_TINY, **_SHORT, "num_decoder_layers": 2}
+        like="google/flan-t5-small", config={**_T5, **_FLAN}, tiny={**_TINY, **_SHORT_BIAS, "num_decoder_layers": 2}
     ),
     "sentence-t5-base": _t5(
         like="sentence-transformers/sentence-t5-base",
         architecture="T5EncoderModel",
         config={**_T5, "d_model": 768, "num_layers": 12, "num_heads": 12, "d_ff": 3072},
-        tiny={**_TINY, **_SHORT},
+        tiny={**_TINY, **_SHORT_BIAS},
         dtype="F16",
     ),
     "t5-classifier": _t5(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from zoo.images import ImageProcessor
 
-TABLE = (60, 230, 760, 550)  # of the page that comes with zoo, left, top, right and bottom of the table with a margin
+TABLE = (60, 230, 760, 550)  # on the page that comes with zoo: left, top, right and bottom of the table with a margin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class TableSpec(Spec):
     def file_name(self, name: str) -> str:
         return timm_name(name) if self.timm else name
 
-    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+    def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Three of the counters that batch norms have in training, where timm has written the file."""
         if self.timm:
             name = "model.backbone.conv_encoder.model.layer{}.0.downsample.1.num_batches_tracked"
@@ -75,7 +75,7 @@ def load_reference(
     path = folder / "model.safetensors"
     state = load_file(path) if path.exists() else torch.load(folder / "pytorch_model.bin", weights_only=True)
     is_timm = any(name.endswith("conv_encoder.model.conv1.weight") for name in state)
-    backbone = _described(state) if is_timm else dict(config.get("backbone_config") or {})
+    backbone = _timm_config(state) if is_timm else dict(config.get("backbone_config") or {})
     backbone.pop("out_indices", None)
     stages = [f"stage{i + 1}" for i in range(len(backbone.get("hidden_sizes", range(4))))]
     if not model_class.__name__.endswith("ForSegmentation"):  # masks see all, whose positions may be too many to learn
@@ -106,7 +106,7 @@ def timm_name(name: str) -> str:
     return re.sub(r"\.layer\.(\d)\.normalization", lambda m: f".bn{int(m[1]) + 1}", name)
 
 
-def _described(state: Mapping[str, Any]) -> dict[str, Any]:
+def _timm_config(state: Mapping[str, Any]) -> dict[str, Any]:
     """The config of a ResNet with timm's names."""
     first = next(name for name in state if name.endswith("conv_encoder.model.conv1.weight"))
     prefix = first.removesuffix("conv1.weight")
@@ -129,9 +129,9 @@ _COMMON |= {"transformers_version": "4.30.0"}
 _TINY = {"d_model": 48, "num_hidden_layers": 3}
 _TINY |= {"encoder_layers": 3, "encoder_attention_heads": 4, "encoder_ffn_dim": 80}
 _TINY |= {"decoder_layers": 3, "decoder_attention_heads": 4, "decoder_ffn_dim": 72}
-TINY_EDGE = 192  # of images, whose long side is 800 or 1000 at full size
+TINY_EDGE = 192  # pixels of images whose long side is 800 or 1000 at full size
 _TIMM = {"backbone": "resnet18", "dilation": False, "use_pretrained_backbone": True}
-_OWN = {"backbone": None, "dilation": None, "use_pretrained_backbone": None, "use_timm_backbone": False}
+_OWN_NET = {"backbone": None, "dilation": None, "use_pretrained_backbone": None, "use_timm_backbone": False}
 _RESNET18: dict[str, Any] = {"model_type": "resnet", "num_channels": 3, "embedding_size": 64, "hidden_act": "relu"}
 _RESNET18 |= {"hidden_sizes": [64, 128, 256, 512], "depths": [2, 2, 2, 2], "layer_type": "basic"}
 _RESNET18 |= {"out_features": ["stage1", "stage2", "stage3", "stage4"]}
@@ -147,8 +147,8 @@ _GAINS = {"input_projection": 4, "q_proj": 1.7, "k_proj": 1.7, "class_labels_cla
 _IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225], "format": "coco_detection"}
 _IMAGENET |= {"do_resize": True, "do_normalize": True}
 _FIRST = {**_IMAGENET, "feature_extractor_type": "DetrFeatureExtractor", "size": 800}
-_LATER = {**_IMAGENET, "image_processor_type": "DetrImageProcessor", "size": {"longest_edge": 800}, "resample": 2}
-_LATER |= {"do_pad": True, "do_rescale": True, "rescale_factor": 0.00392156862745098}
+_DETR_IMAGES = {**_IMAGENET, "image_processor_type": "DetrImageProcessor", "size": {"longest_edge": 800}, "resample": 2}
+_DETR_IMAGES |= {"do_pad": True, "do_rescale": True, "rescale_factor": 0.00392156862745098}
 
 _TABLES = {**labels("table", "table rotated"), "num_queries": 15}
 _PARTS = {"num_queries": 125} | labels(
@@ -160,14 +160,14 @@ def _table(like: str, config: Mapping[str, Any], head: str = "ForObjectDetection
     deep, timm = more.pop("deep", False), more.get("timm", False)
     backbone = {**_RESNET18, **(_RESNET50 if deep else {})}
     tiny = _TINY if timm else {**_TINY, "backbone_config": {**backbone, **(_TINY50 if deep else _TINY18)}}
-    own = _TIMM if timm else {**_OWN, "backbone_config": backbone}
+    own = _TIMM if timm else {**_OWN_NET, "backbone_config": backbone}
     return TableSpec(
         like=like,
         model_type="table-transformer",
         architecture=f"TableTransformer{head}",
         config={**_COMMON, **own, **config},
         tiny=tiny,
-        **{"processor": _LATER, "gains": _GAINS, **more},
+        **{"processor": _DETR_IMAGES, "gains": _GAINS, **more},
     )
 
 

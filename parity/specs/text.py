@@ -24,7 +24,7 @@ class TextSpec(Spec):
             return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
         return name
 
-    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+    def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
         if self.position_ids:
             yield f"{self.prefix}embeddings.position_ids", np.arange(config["max_position_embeddings"])[None]
 
@@ -62,33 +62,38 @@ _xlmr = partial(_xlmr, base={**_ROBERTA, "vocab_size": 250002})
 _camembert = partial(_roberta, model_type="camembert", prefix="Camembert", tokenizer="sentencepiece")
 _camembert = partial(_camembert, base={**_ROBERTA, "vocab_size": 32005, "bos_token_id": 5, "eos_token_id": 6})
 
-_PRETRAINED = {"also": ("ForPreTraining",), "pooler": True, "gamma_beta": True}
+_PRETRAINING_HEADS = {"also": ("ForPreTraining",), "pooler": True, "gamma_beta": True}
 _MINILM = {**_MINI, "num_hidden_layers": 6}
-_OLD = {"pooler": True, "position_ids": True}
+_LEGACY = {"pooler": True, "position_ids": True}
 _DECODER = {"is_decoder": True, "bos_token_id": 0, "eos_token_id": 2}
 
 SPECS: dict[str, TextSpec] = {
-    "bert-base-uncased": _bert("google-bert/bert-base-uncased", "ForMaskedLM", **_PRETRAINED, full=True),
-    "bert-pretraining": _bert("google-bert/bert-base-uncased", "ForPreTraining", **_PRETRAINED),
-    "bert-next-sentence": _bert("google-bert/bert-base-uncased", "ForNextSentencePrediction", **_PRETRAINED),
+    "bert-base-uncased": _bert("google-bert/bert-base-uncased", "ForMaskedLM", **_PRETRAINING_HEADS, full=True),
+    "bert-pretraining": _bert("google-bert/bert-base-uncased", "ForPreTraining", **_PRETRAINING_HEADS),
+    "bert-next-sentence": _bert("google-bert/bert-base-uncased", "ForNextSentencePrediction", **_PRETRAINING_HEADS),
     "bert-untied": _bert(
         "save_pretrained", "ForMaskedLM", {"tie_word_embeddings": False}, untied=True, format="sharded"
     ),
     "bert-own-decoder": _bert("save_pretrained", "ForMaskedLM", untied=True, dtype="F16"),
     "all-MiniLM-L6-v2": _bert(
-        "sentence-transformers/all-MiniLM-L6-v2", "Model", _MINILM, tokenizer="wordpiece, json", pooling="mean", **_OLD
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "Model",
+        _MINILM,
+        tokenizer="wordpiece, json",
+        pooling="mean",
+        **_LEGACY,
     ),
-    "bge-small-en": _bert("BAAI/bge-small-en-v1.5", "Model", _MINI, pooling="cls", format="bin", **_OLD),
+    "bge-small-en": _bert("BAAI/bge-small-en-v1.5", "Model", _MINI, pooling="cls", format="bin", **_LEGACY),
     "multilingual-e5-small": _bert(
         "intfloat/multilingual-e5-small",
         "Model",
         {**_MINI, "vocab_size": 250037},
         tokenizer="sentencepiece",
         pooling="mean",
-        **_OLD,
+        **_LEGACY,
     ),
     "ms-marco-MiniLM-L6-v2": _bert(
-        "cross-encoder/ms-marco-MiniLM-L6-v2", "ForSequenceClassification", {**_MINILM, **labels(count=1)}, **_OLD
+        "cross-encoder/ms-marco-MiniLM-L6-v2", "ForSequenceClassification", {**_MINILM, **labels(count=1)}, **_LEGACY
     ),
     "bert-emotion": _bert(
         "save_pretrained",
@@ -102,7 +107,7 @@ SPECS: dict[str, TextSpec] = {
         "ForTokenClassification",
         {"vocab_size": 28996, **labels(count=9)},
         tokenizer="wordpiece, cased",
-        **_OLD,
+        **_LEGACY,
     ),
     "bert-base-squad2": _bert(
         "deepset/bert-base-cased-squad2", "ForQuestionAnswering", tokenizer="wordpiece, cased", dtype="BF16"
@@ -113,7 +118,11 @@ SPECS: dict[str, TextSpec] = {
     "roberta-base": _roberta("FacebookAI/roberta-base", "ForMaskedLM", position_ids=True, full=True),
     "roberta-bare": _roberta("save_pretrained", "Model", pooler=True, format="sharded"),
     "twitter-roberta-base-sentiment": _roberta(
-        "cardiffnlp/twitter-roberta-base-sentiment", "ForSequenceClassification", labels(count=3), format="bin", **_OLD
+        "cardiffnlp/twitter-roberta-base-sentiment",
+        "ForSequenceClassification",
+        labels(count=3),
+        format="bin",
+        **_LEGACY,
     ),
     "roberta-ner": _roberta("save_pretrained", "ForTokenClassification", labels(count=9)),
     "roberta-base-squad2": _roberta("deepset/roberta-base-squad2", "ForQuestionAnswering"),

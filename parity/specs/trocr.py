@@ -20,7 +20,7 @@ from .common import Loaded, Spec
 if TYPE_CHECKING:
     from PIL import Image
 
-LINE = (76, 52, 420, 92)  # of the page that comes with zoo, left, top, right and bottom of its title
+LINE = (76, 52, 420, 92)  # on the page that comes with zoo: left, top, right and bottom of its title
 SIZES = ((64, 256), (20, 130))  # height and width of other lines of text
 
 
@@ -33,7 +33,7 @@ class TrOCRSpec(Spec):
     def base_config(self, config: Any) -> tuple[Any, str]:
         return config.encoder, "encoder."
 
-    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+    def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
         if self.float_tensor:
             yield "decoder.model.decoder.embed_positions._float_tensor", np.zeros(1, np.float32)
 
@@ -82,7 +82,7 @@ _SMALL_IMAGES = {**_IMAGES, "crop_size": 224, "do_center_crop": False, "resample
 _SMALL_IMAGES |= {"feature_extractor_type": "DeiTFeatureExtractor"}
 
 _VIT = {**vision.VIT, "model_type": "vit", "image_size": 384, "qkv_bias": False}
-_LARGE = {**_VIT, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
+_VIT_L = {**_VIT, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
 _DEIT = {**vision.VIT, "model_type": "deit", "image_size": 384, "hidden_size": 384, "num_attention_heads": 6}
 _DEIT |= {"intermediate_size": 1536}
 _BEIT = {**vision.BEIT, "model_type": "beit", "image_size": 384, "use_relative_position_bias": True}
@@ -146,10 +146,10 @@ SPECS: dict[str, TrOCRSpec] = {
         float_tensor=True,
     ),
     "trocr-large-handwritten": _reader(
-        "microsoft/trocr-large-handwritten", _LARGE, {"cross_attention_hidden_size": 1024}, format="bin"
+        "microsoft/trocr-large-handwritten", _VIT_L, {"cross_attention_hidden_size": 1024}, format="bin"
     ),
     "trocr-large-printed": _reader(
-        "microsoft/trocr-large-printed", _LARGE, {**_SINUSOIDAL, "cross_attention_hidden_size": 1024}, float_tensor=True
+        "microsoft/trocr-large-printed", _VIT_L, {**_SINUSOIDAL, "cross_attention_hidden_size": 1024}, float_tensor=True
     ),
     "trocr-beit": _reader("save_pretrained", _BEIT, {"layernorm_embedding": False}, size=32, pooler=True),
     "trocr-decoder": _decoder(),

@@ -20,8 +20,8 @@ class VisionSpec(Spec):
 
     index: bool = False
 
-    def strays(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
-        yield from super().strays(config, names)
+    def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+        yield from super().unread_tensors(config, names)
         if not self.index:
             return
         (height, width), patch = pair(config["image_size"]), config["patch_size"]
@@ -57,14 +57,14 @@ BEIT |= {"auxiliary_channels": 256, "auxiliary_num_convs": 1, "auxiliary_concat_
 BEIT |= {"semantic_loss_ignore_index": 255}
 TINY = {**TINY_BASE, "image_size": 48, "patch_size": 8}
 
-_HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "do_resize": True, "do_normalize": True}
-_IMAGENET = {**_HALF, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
-_RESCALED = {**_HALF, "do_rescale": True, "rescale_factor": 0.00392156862745098, "resample": 2}
-_VIT_NOW = {**_RESCALED, "image_processor_type": "ViTImageProcessor", "size": {"height": 224, "width": 224}}
+_HALVES = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "do_resize": True, "do_normalize": True}
+_IMAGENET = {**_HALVES, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
+_RESCALE = {**_HALVES, "do_rescale": True, "rescale_factor": 0.00392156862745098, "resample": 2}
+_VIT_NOW = {**_RESCALE, "image_processor_type": "ViTImageProcessor", "size": {"height": 224, "width": 224}}
 _DINO = {**_IMAGENET, "feature_extractor_type": "ViTFeatureExtractor", "size": 224, "resample": 3}
-_CROPPED = {"do_center_crop": True, "crop_size": 224}
-_DEIT = {**_IMAGENET, **_CROPPED, "feature_extractor_type": "DeiTFeatureExtractor", "size": 256, "resample": 3}
-_BEIT = {**_HALF, **_CROPPED, "feature_extractor_type": "BeitFeatureExtractor", "size": 224, "resample": 2}
+_CENTER_CROP = {"do_center_crop": True, "crop_size": 224}
+_DEIT = {**_IMAGENET, **_CENTER_CROP, "feature_extractor_type": "DeiTFeatureExtractor", "size": 256, "resample": 3}
+_BEIT = {**_HALVES, **_CENTER_CROP, "feature_extractor_type": "BeitFeatureExtractor", "size": 224, "resample": 2}
 _BEIT |= {"do_center_crop": False, "reduce_labels": False}
 _ADE = {**_BEIT, "size": 640, "crop_size": 640, "reduce_labels": True}
 
@@ -86,13 +86,13 @@ def _vision(
     return VisionSpec(like=like, architecture=prefix + head, absent=absent, config=full, tiny=small, **options)
 
 
-_vit = partial(_vision, model_type="vit", prefix="ViT", base=VIT, processor={**_HALF, "size": 224})
+_vit = partial(_vision, model_type="vit", prefix="ViT", base=VIT, processor={**_HALVES, "size": 224})
 _deit = partial(_vision, model_type="deit", prefix="DeiT", base=VIT, processor=_DEIT)
 _beit = partial(_vision, model_type="beit", prefix="Beit", base=BEIT, processor=_BEIT)
 
-_RELATIVE = {"use_relative_position_bias": True}
-_ABSOLUTE = {"use_absolute_position_embeddings": True, "use_mask_token": True}
-_SHARED = {"use_shared_relative_position_bias": True, "use_mask_token": True}
+_RELATIVE_BIAS = {"use_relative_position_bias": True}
+_ABSOLUTE_POSITIONS = {"use_absolute_position_embeddings": True, "use_mask_token": True}
+_SHARED_BIAS = {"use_shared_relative_position_bias": True, "use_mask_token": True}
 _FIRST_TOKEN = {"use_mean_pooling": False, "layer_scale_init_value": 0.0, "use_absolute_position_embeddings": True}
 _SMALL = {"hidden_size": 384, "num_attention_heads": 6, "intermediate_size": 1536, "patch_size": 8}
 _SEVEN, _THOUSAND = labels(count=7), labels(count=1000)
@@ -125,7 +125,7 @@ SPECS: dict[str, VisionSpec] = {
     "beit-base-patch16-224": _beit(
         "microsoft/beit-base-patch16-224",
         "ForImageClassification",
-        {**_RELATIVE, **_THOUSAND},
+        {**_RELATIVE_BIAS, **_THOUSAND},
         _SEVEN,
         pooler=True,
         index=True,
@@ -133,29 +133,29 @@ SPECS: dict[str, VisionSpec] = {
     "beit-base-patch16-224-pt22k": _beit(
         "microsoft/beit-base-patch16-224-pt22k",
         "ForMaskedImageModeling",
-        _SHARED,
+        _SHARED_BIAS,
         {"vocab_size": 60},
         index=True,
         format="bin",
     ),
-    "beit-cls-token": _beit("save_pretrained", "Model", {**_RELATIVE, **_FIRST_TOKEN}, dtype="BF16"),
+    "beit-cls-token": _beit("save_pretrained", "Model", {**_RELATIVE_BIAS, **_FIRST_TOKEN}, dtype="BF16"),
     "beit-pyramid": _beit(
         "save_pretrained",
         "Backbone",
-        {**_RELATIVE, "add_fpn": True, "reshape_hidden_states": True},
+        {**_RELATIVE_BIAS, "add_fpn": True, "reshape_hidden_states": True},
         {"num_hidden_layers": 4, "out_indices": [0, 2, 3, 4]},
     ),
     "beit-base-finetuned-ade-640-640": _beit(
         "microsoft/beit-base-finetuned-ade-640-640",
         "ForSemanticSegmentation",
-        {**_RELATIVE, **labels(count=150), "image_size": 640},
+        {**_RELATIVE_BIAS, **labels(count=150), "image_size": 640},
         {**labels(count=6), "num_hidden_layers": 4, "image_size": 64, "out_indices": [1, 2, 3, 4]},
         processor=_ADE,
-        idle=(r"^auxiliary_head\.",),  # of training alone
+        inert=(r"^auxiliary_head\.",),  # of training alone
         index=True,
         full=True,
     ),
-    "dit-base": _beit("microsoft/dit-base", "ForMaskedImageModeling", _ABSOLUTE, {"vocab_size": 60}),
+    "dit-base": _beit("microsoft/dit-base", "ForMaskedImageModeling", _ABSOLUTE_POSITIONS, {"vocab_size": 60}),
     "dit-base-finetuned-rvlcdip": _beit(
         "microsoft/dit-base-finetuned-rvlcdip",
         "ForImageClassification",

@@ -32,9 +32,11 @@ class WhisperSpec(Spec):
         super().write_files(folder, config)
         is_tiny, first = config["vocab_size"] == TINY["vocab_size"], config["decoder_start_token_id"] + 1
         times = 51 if is_tiny else 1501
-        sounds = {"chunk_length": 1, "hop_length": 160} if is_tiny else {"chunk_length": 30, "hop_length": 160}
-        sounds |= {"feature_size": config["num_mel_bins"], "sampling_rate": 16000, "n_fft": 400}
-        write_json(folder / "preprocessor_config.json", {"feature_extractor_type": "WhisperFeatureExtractor", **sounds})
+        features = {"chunk_length": 1, "hop_length": 160} if is_tiny else {"chunk_length": 30, "hop_length": 160}
+        features |= {"feature_size": config["num_mel_bins"], "sampling_rate": 16000, "n_fft": 400}
+        write_json(
+            folder / "preprocessor_config.json", {"feature_extractor_type": "WhisperFeatureExtractor", **features}
+        )
         generation: dict[str, Any] = {"lang_to_id": {"<|en|>": first, "<|de|>": first + 1}, "is_multilingual": True}
         generation |= {"task_to_id": {"transcribe": first + 2, "translate": first + 3}}
         generation |= {"suppress_tokens": [first + 4, 9]}

@@ -83,7 +83,7 @@ def test_families(form, capsys, in_terminal):
     assert list(found) == list(FAMILIES)
     assert found["bert"]["tasks"][:3] == ["embed", "fill-mask", "classify"]
     assert "BertForMaskedLM" in found["bert"]["heads"]
-    reads = {"bert": "texts", "vit": "images", "clip": "images and texts", "whisper": "sounds", "trocr": "texts"}
+    reads = {"bert": "texts", "vit": "images", "clip": "images and texts", "whisper": "audio", "trocr": "texts"}
     reads |= {"vision-encoder-decoder": "images", "t5": "texts", "table-transformer": "images"}
     assert {name: found[name]["reads"] for name in reads} == reads
     assert (found["llama"]["gguf"], found["vit"]["gguf"]) == (True, False)

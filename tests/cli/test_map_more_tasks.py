@@ -1,4 +1,4 @@
-"""`zoo map` for zero-shot tasks, sounds, and encoders to sparse and to many vectors."""
+"""`zoo map` for zero-shot tasks, recordings, and encoders to sparse and to many vectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from zoo.errors import InputError
 TEXTS = ["the old town by the water", "who was it ? they said no"]
 
 
-def sound(seed: int) -> bytes:
+def recording(seed: int) -> bytes:
     file = io.BytesIO()
     with wave.open(file, "wb") as out:
         out.setnchannels(1)
@@ -66,11 +66,11 @@ def test_pictures_by_labels_in_words(tmp_path: Path) -> None:
     assert row["label"] == task(tmp_path / "in" / "a.png", ["a cat", "the water"])[0].label
 
 
-def test_sounds(tmp_path: Path) -> None:
-    pytest.importorskip("av", reason="needs PyAV, which reads sound files")
+def test_recordings(tmp_path: Path) -> None:
+    pytest.importorskip("av", reason="needs PyAV, which reads audio files")
     folder, source = build("whisper-base", tmp_path / "whisper"), tmp_path / "in"
     source.mkdir()
-    for name, data in {"a.wav": sound(1), "b.wav": sound(2), "none.wav": b"no sound"}.items():
+    for name, data in {"a.wav": recording(1), "b.wav": recording(2), "none.wav": b"no audio"}.items():
         (source / name).write_bytes(data)
     task: Any = zoo.load(folder)
     assert map_files(folder, source, tmp_path / "out.jsonl").errors == 1
@@ -79,20 +79,20 @@ def test_sounds(tmp_path: Path) -> None:
         found = task(source / name)
         assert (row["text"], row["language"]) == (found.text, found.language)
         assert row["segments"] == [one._asdict() for one in found.segments]
-    assert "cannot be read as a sound" in rows[2]["error"]
-    named = write_rows(source / "list.csv", [{"sound": "b.wav"}, {"sound": "../a.wav"}, {"sound": ""}])
+    assert "cannot be read as audio" in rows[2]["error"]
+    named = write_rows(source / "list.csv", [{"audio": "b.wav"}, {"audio": "../a.wav"}, {"audio": ""}])
     assert map_files(folder, named, tmp_path / "named.jsonl").errors == 2
     again, outside, nothing = rows_in(tmp_path / "named.jsonl")
     assert again["text"] == rows[1]["text"]
     assert "may only name files below" in outside["error"]
-    assert "expected the path of a sound" in nothing["error"]
+    assert "expected the path of an audio file" in nothing["error"]
 
 
-def test_labels_of_sounds(tmp_path: Path) -> None:
-    pytest.importorskip("av", reason="needs PyAV, which reads sound files")
+def test_labels_of_recordings(tmp_path: Path) -> None:
+    pytest.importorskip("av", reason="needs PyAV, which reads audio files")
     folder, source = build("whisper-medium-fleurs-lang-id", tmp_path / "whisper"), tmp_path / "in"
     source.mkdir()
-    for name, data in {"a.wav": sound(1), "b.wav": sound(2), "none.wav": b"no sound"}.items():
+    for name, data in {"a.wav": recording(1), "b.wav": recording(2), "none.wav": b"no audio"}.items():
         (source / name).write_bytes(data)
     task: Any = zoo.load(folder)
     assert map_files(folder, source, tmp_path / "out.jsonl").errors == 1
@@ -101,7 +101,7 @@ def test_labels_of_sounds(tmp_path: Path) -> None:
         found = task(source / name)
         assert (row["label"], len(row["labels"])) == (found[0].label, 5)
         assert row["score"] == pytest.approx(found[0].score, rel=1e-4)
-    assert "cannot be read as a sound" in bad["error"]
+    assert "cannot be read as audio" in bad["error"]
 
 
 def test_words_with_weights(tmp_path: Path) -> None:

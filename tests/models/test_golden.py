@@ -63,7 +63,7 @@ def test_no_kind_of_input_is_left_out():
     assert inputs_of(chosen)["pixel_values"].shape == (1, 8, 8, 3)
     assert smallest_batch(batches[:1]).keys() == {"input_ids"}
     with pytest.raises(ZooError, match="no batch has all of the inputs bbox, input_features, input_ids"):
-        smallest_batch([batches[3], Batch("sounds", {"input_features": pixels})])
+        smallest_batch([batches[3], Batch("recordings", {"input_features": pixels})])
 
 
 def test_another_seed_is_noticed(tmp_path):

@@ -1,4 +1,4 @@
-"""Whisper: its spectrograms and the order of times against transformers; sounds of any length; what is refused."""
+"""Whisper: its spectrograms and the order of times against transformers; recordings of any length; what is refused."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import zoo
 from parity.checkpoints import build
 from parity.pictures import draw
 from parity.vocabularies import write_json
+from zoo.audio import FeatureExtractor, Spectrogram, read_audio
 from zoo.errors import BatchError, ConfigError, InputError
 from zoo.files.folder import CheckpointFolder
 from zoo.generate.speech import Fallback, segments_of, with_times
-from zoo.sounds import FeatureExtractor, Spectrogram, read_sound
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +28,8 @@ def folder(tmp_path_factory):
 
 def noise(count, seed=0):
     t = np.arange(count) / 16000
-    sound = 0.3 * np.sin(2 * np.pi * 440 * t * (1 + t)) + np.random.default_rng(seed).normal(0, 0.05, count)
-    return sound.astype(np.float32)
+    recording = 0.3 * np.sin(2 * np.pi * 440 * t * (1 + t)) + np.random.default_rng(seed).normal(0, 0.05, count)
+    return recording.astype(np.float32)
 
 
 def as_wav(samples, rate):
@@ -44,9 +44,11 @@ def as_wav(samples, rate):
 def test_spectrograms_are_those_of_transformers(bins, count):
     pytest.importorskip("torch", reason="needs torch, the reference")
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
-    sound = noise(count)
-    wanted = transformers.WhisperFeatureExtractor(feature_size=bins)(sound, sampling_rate=16000, return_tensors="np")
-    found = FeatureExtractor(feature_size=bins)(sound)
+    recording = noise(count)
+    wanted = transformers.WhisperFeatureExtractor(feature_size=bins)(
+        recording, sampling_rate=16000, return_tensors="np"
+    )
+    found = FeatureExtractor(feature_size=bins)(recording)
     assert found.shape == (bins, 3000)
     assert np.abs(found - wanted["input_features"][0]).max() < 2e-4  # whose transform is in float32
 
@@ -92,9 +94,9 @@ def theirs(folder):
     model = transformers.WhisperForConditionalGeneration.from_pretrained(folder).eval()
     extractor = transformers.WhisperFeatureExtractor.from_pretrained(folder)
 
-    def transcribed(sound, **options):
-        long = {"truncation": False, "padding": "longest"} if len(sound) > extractor.n_samples else {}
-        x = extractor(sound, sampling_rate=16000, return_tensors="pt", **long).input_features
+    def transcribed(recording, **options):
+        long = {"truncation": False, "padding": "longest"} if len(recording) > extractor.n_samples else {}
+        x = extractor(recording, sampling_rate=16000, return_tensors="pt", **long).input_features
         found = model.generate(x, return_timestamps=True, return_segments=True, **options)["segments"][0]
         return [(float(one["start"]), float(one["end"]), one["tokens"].tolist()) for one in found]
 
@@ -104,75 +106,75 @@ def theirs(folder):
 @pytest.mark.parametrize(("language", "task"), [(None, "transcribe"), ("de", "translate")])
 def test_texts_and_times_are_those_of_transformers(folder, theirs, language, task):
     transcribe = zoo.load(folder)
-    sounds = [noise(int(16000 * seconds), seed) for seed, seconds in enumerate((0.4, 1.0, 2.3))]
-    every = transcribe(sounds, language=language, task=task, temperature=0, batch_size=2)
-    for sound, found in zip(sounds, every, strict=True):
-        wanted = [(*one[:2], transcribe._text(one[2])) for one in theirs(sound, language=language, task=task)]
+    recordings = [noise(int(16000 * seconds), seed) for seed, seconds in enumerate((0.4, 1.0, 2.3))]
+    every = transcribe(recordings, language=language, task=task, temperature=0, batch_size=2)
+    for recording, found in zip(recordings, every, strict=True):
+        wanted = [(*one[:2], transcribe._text(one[2])) for one in theirs(recording, language=language, task=task)]
         wanted = [one for one in wanted if one[2].strip()]
-        if len(sound) < 16000:  # transformers reads the silence that fills the window, too
+        if len(recording) < 16000:  # transformers reads the silence that fills the window, too
             wanted = wanted[: len(found.segments)]
         assert found.segments == wanted
         assert wanted
-        assert transcribe(sound, language=language, task=task, temperature=0) == found
+        assert transcribe(recording, language=language, task=task, temperature=0) == found
 
 
 def test_texts_without_times_are_those_of_transformers(folder):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
-    transcribe, sound = zoo.load(folder), noise(16000, 3)
+    transcribe, recording = zoo.load(folder), noise(16000, 3)
     model = transformers.WhisperForConditionalGeneration.from_pretrained(folder).eval()
     extractor = transformers.WhisperFeatureExtractor.from_pretrained(folder)
-    x = extractor(sound, sampling_rate=16000, return_tensors="pt").input_features
+    x = extractor(recording, sampling_rate=16000, return_tensors="pt").input_features
     ids = model.generate(x, language="de", task="transcribe")[0].tolist()
-    found = transcribe(sound, language="de", timestamps=False, temperature=0)
+    found = transcribe(recording, language="de", timestamps=False, temperature=0)
     assert found.text == transcribe._text(ids).strip()
     assert [one[:2] for one in found.segments] == [(0.0, 1.0)]
-    twice = transcribe(np.concatenate([sound, sound]), language="de", timestamps=False, temperature=0)
+    twice = transcribe(np.concatenate([recording, recording]), language="de", timestamps=False, temperature=0)
     assert [one.start for one in twice.segments] == [0.0, 1.0]
     with pytest.raises(InputError, match="timestamps is 'word', expected True or False"):
-        transcribe(sound, timestamps="word")
+        transcribe(recording, timestamps="word")
 
 
 def test_unlikely_texts_are_silence_where_transformers_hears_it(folder, theirs, monkeypatch):
-    transcribe, sound, seen = zoo.load(folder), noise(16000), []
+    transcribe, recording, seen = zoo.load(folder), noise(16000), []
     monkeypatch.setattr(Fallback, "is_silence", lambda self, *odds: bool(seen.append(odds)))
-    assert transcribe(sound, temperature=0).text
+    assert transcribe(recording, temperature=0).text
     monkeypatch.undo()
     odds, logprob = np.exp(seen[0][0]), seen[0][1]
     for loud, likely in ((0.9, 0.02), (1.1, 0.02), (0.9, -0.02)):
         limits = {"no_speech_threshold": odds * loud, "logprob_threshold": logprob + likely}
-        wanted = theirs(sound, task="transcribe", temperature=0.0, compression_ratio_threshold=None, **limits)
-        assert bool(transcribe(sound, temperature=0, **limits).text) is bool(wanted) is (loud > 1 or likely < 0)
+        wanted = theirs(recording, task="transcribe", temperature=0.0, compression_ratio_threshold=None, **limits)
+        assert bool(transcribe(recording, temperature=0, **limits).text) is bool(wanted) is (loud > 1 or likely < 0)
 
 
 def test_a_text_that_fails_is_written_again(folder, monkeypatch):
-    transcribe, sound = zoo.load(folder), noise(16000)
+    transcribe, recording = zoo.load(folder), noise(16000)
     assert not Fallback().fails("", 0.0)
     assert Fallback().fails("again and again " * 9, 0.0)
     assert not Fallback(compression_ratio_threshold=None).fails("again and again " * 9, 0.0)
     assert Fallback().fails("once", -1.1)
-    first, hot = transcribe(sound, temperature=0), transcribe(sound, temperature=1)
-    assert first != hot == transcribe(sound, temperature=1.0)
-    assert transcribe(sound, temperature=(0, 1), logprob_threshold=None, compression_ratio_threshold=None) == first
+    first, hot = transcribe(recording, temperature=0), transcribe(recording, temperature=1)
+    assert first != hot == transcribe(recording, temperature=1.0)
+    assert transcribe(recording, temperature=(0, 1), logprob_threshold=None, compression_ratio_threshold=None) == first
     tried = []
     fails = lambda self, text, logprob: tried.append(text) or len(tried) < 3
     monkeypatch.setattr(Fallback, "fails", fails)
-    found = transcribe([sound, sound[:900]], no_speech_threshold=None, batch_size=1)
+    found = transcribe([recording, recording[:900]], no_speech_threshold=None, batch_size=1)
     assert len(set(tried)) == len(tried) > 3
     assert tried[2].startswith(found[0].segments[0].text)
 
 
-def test_a_long_sound_is_read_twice_and_seen_as_transformers_sees_it(folder):
+def test_a_long_recording_is_read_twice_and_seen_as_transformers_sees_it(folder):
     pytest.importorskip("torch", reason="needs torch, the reference")
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
-    reads, sound = [], noise(16000 * 24 + 77) * np.linspace(0, 1, 16000 * 24 + 77, dtype=np.float32)
+    reads, recording = [], noise(16000 * 24 + 77) * np.linspace(0, 1, 16000 * 24 + 77, dtype=np.float32)
 
     def read():
         reads.append(1)
-        return iter(np.array_split(sound, 1000))
+        return iter(np.array_split(recording, 1000))
 
     extractor = FeatureExtractor.from_folder(CheckpointFolder.of(folder))
     theirs = transformers.WhisperFeatureExtractor.from_pretrained(folder)
-    wanted = theirs(sound, sampling_rate=16000, return_tensors="np", truncation=False, padding="longest")
+    wanted = theirs(recording, sampling_rate=16000, return_tensors="np", truncation=False, padding="longest")
     wanted = wanted["input_features"][0]
     found = Spectrogram(extractor, read)
     assert len(reads) == 2
@@ -183,25 +185,25 @@ def test_a_long_sound_is_read_twice_and_seen_as_transformers_sees_it(folder):
     assert not found.window(2399)[:, 2:].any()
 
 
-def test_long_sounds_and_files(folder, tmp_path):
+def test_long_recordings_and_files(folder, tmp_path):
     loaded = zoo.load(folder)
     transcribe = partial(loaded, temperature=0)
-    sound = noise(16000 * 3 + 500)
-    found = transcribe(sound)
+    recording = noise(16000 * 3 + 500)
+    found = transcribe(recording)
     assert found.language in ("en", "de")
     assert all(0 <= one.start <= one.end <= 4.1 for one in found.segments)
     assert [one.start for one in found.segments] == sorted(one.start for one in found.segments)
-    assert transcribe([sound, sound[:0]]) == [found, type(found)("", None, [])]
+    assert transcribe([recording, recording[:0]]) == [found, type(found)("", None, [])]
     zoo.save(loaded, tmp_path / "saved")
-    assert zoo.load(tmp_path / "saved")(sound, temperature=0) == found
-    pytest.importorskip("av", reason="needs av, which reads sound files")
-    (tmp_path / "a.wav").write_bytes(as_wav(sound, 16000))
-    read = np.concatenate(list(read_sound(tmp_path / "a.wav", 16000)))
-    assert np.abs(read - sound).max() < 1e-4
-    assert transcribe(tmp_path / "a.wav") == transcribe(read) == transcribe(as_wav(sound, 16000))
-    assert transcribe(io.BytesIO(as_wav(sound, 16000))) == transcribe(read)
-    halved = np.concatenate(list(read_sound(as_wav(sound, 16000), 8000)))
-    assert abs(len(halved) - len(sound) // 2) < 20
+    assert zoo.load(tmp_path / "saved")(recording, temperature=0) == found
+    pytest.importorskip("av", reason="needs av, which reads audio files")
+    (tmp_path / "a.wav").write_bytes(as_wav(recording, 16000))
+    read = np.concatenate(list(read_audio(tmp_path / "a.wav", 16000)))
+    assert np.abs(read - recording).max() < 1e-4
+    assert transcribe(tmp_path / "a.wav") == transcribe(read) == transcribe(as_wav(recording, 16000))
+    assert transcribe(io.BytesIO(as_wav(recording, 16000))) == transcribe(read)
+    halved = np.concatenate(list(read_audio(as_wav(recording, 16000), 8000)))
+    assert abs(len(halved) - len(recording) // 2) < 20
 
 
 def test_refused(folder, tmp_path):
@@ -219,9 +221,9 @@ def test_refused(folder, tmp_path):
             transcribe(noise(500), **options)
     with pytest.raises(InputError, match=r"expected finite floats \(samples,\)"):
         transcribe(np.zeros((2, 500)))
-    for sound in (np.float32(1), 5, None):
+    for recording in (np.float32(1), 5, None):
         with pytest.raises(InputError, match="expected a path, bytes, an open file or an array of floats"):
-            transcribe(sound)
+            transcribe(recording)
     with pytest.raises(InputError, match=r"5 mel bins, and the checkpoint reads 20"):
         transcribe.model(np.zeros((1, 5, 100), np.float32), [[3]])
     with pytest.raises(ConfigError, match="makes 20 bins x 200 frames, and the model reads 20 x 100"):
@@ -250,44 +252,44 @@ def test_refused(folder, tmp_path):
         write_json(tmp_path / "preprocessor_config.json", {**raw, **fields})
         with pytest.raises(ConfigError, match=r"take \d+ numbers, expected at most 8388608"):
             FeatureExtractor.from_folder(CheckpointFolder.of(tmp_path))
-    pytest.importorskip("av", reason="needs av, which reads sound files")
-    (tmp_path / "none.wav").write_bytes(b"no sound at all")
-    with pytest.raises(InputError, match=r"none\.wav cannot be read as a sound"):
+    pytest.importorskip("av", reason="needs av, which reads audio files")
+    (tmp_path / "none.wav").write_bytes(b"no audio at all")
+    with pytest.raises(InputError, match=r"none\.wav cannot be read as audio"):
         transcribe(tmp_path / "none.wav")
     draw(20, 30).save(tmp_path / "cat.png")
-    with pytest.raises(InputError, match=r"cat\.png cannot be read as a sound"):
+    with pytest.raises(InputError, match=r"cat\.png cannot be read as audio"):
         transcribe(tmp_path / "cat.png")
     (tmp_path / "a.wav").write_bytes(as_wav(noise(500), 16000))
     (tmp_path / "list.wav").write_text("ffconcat version 1.0\nfile a.wav\n")  # names another file to open
-    with pytest.raises(InputError, match=r"list\.wav cannot be read as a sound"):
+    with pytest.raises(InputError, match=r"list\.wav cannot be read as audio"):
         transcribe(tmp_path / "list.wav")
     with pytest.raises(InputError, match="there is no such file"):
         transcribe(str(tmp_path / "other.wav"))
     with pytest.raises(BatchError):
-        transcribe([noise(500), b"no sound"])
+        transcribe([noise(500), b"no audio"])
 
 
 @pytest.mark.parametrize("spec", ["whisper-classifier", "whisper-medium-fleurs-lang-id"])
-def test_labels_of_sounds_are_those_of_the_pipeline(spec, tmp_path):
+def test_labels_of_recordings_are_those_of_the_pipeline(spec, tmp_path):
     pytest.importorskip("torch", reason="needs torch, the reference")
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     folder = build(spec, tmp_path)
     classify = zoo.load(folder)
     theirs = transformers.pipeline("audio-classification", model=str(folder), device="cpu")
-    sounds = [noise(count, seed) for seed, count in enumerate((12000, 16000, 5000))]
-    found = classify(sounds, top_k=3, batch_size=2)
-    for ours, sound in zip(found, sounds, strict=True):
-        wanted = theirs(sound.copy(), top_k=3)
+    recordings = [noise(count, seed) for seed, count in enumerate((12000, 16000, 5000))]
+    found = classify(recordings, top_k=3, batch_size=2)
+    for ours, recording in zip(found, recordings, strict=True):
+        wanted = theirs(recording.copy(), top_k=3)
         assert [label for label, _ in ours] == [one["label"] for one in wanted]
         np.testing.assert_allclose([score for _, score in ours], [one["score"] for one in wanted], rtol=1e-3)
-    alone = classify(sounds[0], top_k=None)
+    alone = classify(recordings[0], top_k=None)
     assert (alone[0].label, len(alone)) == (found[0][0].label, classify.config.num_labels)
-    with pytest.warns(UserWarning, match="1 of 1 sounds are longer than 1 s, and were cut there"):
+    with pytest.warns(UserWarning, match="1 of 1 recordings are longer than 1 s, and were cut there"):
         assert classify(noise(40000), top_k=1) == [classify(noise(40000)[:16000], top_k=1)[0]]
-    with pytest.raises(InputError, match="sounds"):
-        classify([sounds[0], np.zeros((2, 2), np.float32)])
+    with pytest.raises(InputError, match="audio"):
+        classify([recordings[0], np.zeros((2, 2), np.float32)])
     copy = classify.save(tmp_path / "copy")
-    assert zoo.load(copy)(sounds[0]) == classify(sounds[0])
+    assert zoo.load(copy)(recordings[0]) == classify(recordings[0])
 
 
 def test_the_decoder_out_of_a_file_of_both_sides(folder, tmp_path):

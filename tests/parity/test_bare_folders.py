@@ -48,7 +48,7 @@ def test_weights_and_config_are_enough(name, tmp_path):
         ):
             path.unlink()
     result = run(Case(str(folder)))
-    assert result.holds, result.diverged
+    assert result.holds, result.first_divergence
     notes = {stage.name: stage.note for stage in result.stages}
     assert "random" in notes.get("processor", "") + notes.get("tokenizer", "")
     assert "random" in markdown({"versions": {}, "machine": {}, "command": ""}, [result])

@@ -9,7 +9,7 @@ import pytest
 
 from parity.checkpoints import build, parameters
 from parity.drawing import HEAD
-from parity.specs import FULL, SPECS, config_of, tensors
+from parity.specs import FULL_SPECS, SPECS, config_of, tensors
 from parity.specs.text import SPECS as TEXTS
 from zoo.errors import InputError
 from zoo.loading import load_model
@@ -89,7 +89,7 @@ def test_a_full_size_of_each_family_on_the_hub_is_run():
     """Of those of which the hub has a checkpoint of at most 2.5 billion parameters."""
     on_the_hub = [name for name, spec in SPECS.items() if spec.like != "save_pretrained"]
     small = {SPECS[name].model_type for name in on_the_hub if parameters(SPECS[name], "full") <= 2.5e9}
-    assert sorted(SPECS[name].model_type for name in FULL) == sorted(small)
+    assert sorted(SPECS[name].model_type for name in FULL_SPECS) == sorted(small)
 
 
 def test_convolutions_that_follow_each_other_are_no_heads():

@@ -146,8 +146,10 @@ def test_all_says_which_known_answers_need_the_hub(tmp_path, capsys, monkeypatch
     assert main(["--all"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"^\d+ known answers need the hub's files: .*google-bert/bert-base-uncased", out, re.MULTILINE)
-    monkeypatch.setattr(parity.published, "missing", lambda answer: None)
-    monkeypatch.setattr(parity.published, "wrong", lambda answer: "0.1 apart" if "mnli" in answer["repo"] else None)
+    monkeypatch.setattr(parity.published, "missing_need", lambda answer: None)
+    monkeypatch.setattr(
+        parity.published, "difference", lambda answer: "0.1 apart" if "mnli" in answer["repo"] else None
+    )
     assert main(["--all"]) == 1
     out = capsys.readouterr().out
     assert "known answer of FacebookAI/roberta-large-mnli, RobertaForSequenceClassification: 0.1 apart\n" in out
@@ -156,7 +158,7 @@ def test_all_says_which_known_answers_need_the_hub(tmp_path, capsys, monkeypatch
     def damaged(answer):
         raise CheckpointError("the file is cut off")
 
-    monkeypatch.setattr(parity.published, "wrong", damaged)
+    monkeypatch.setattr(parity.published, "difference", damaged)
     assert main(["--all"]) == 2
     assert "BertModel: not run: the file is cut off\n" in capsys.readouterr().out
 
@@ -297,7 +299,7 @@ def test_a_revision_is_that_of_the_hubs_commit(tmp_path, monkeypatch):
     with case.files(0) as checkpoint:
         assert checkpoint.revision == commit
     options = parity.__main__._parser().parse_args(["some/bert", "--revision", commit])
-    assert parity.__main__._named(options) == [parity.cases.Case("some/bert", revision=commit)]
+    assert parity.__main__._cases_of(options) == [parity.cases.Case("some/bert", revision=commit)]
 
 
 @pytest.mark.usefixtures("_reference")

@@ -16,7 +16,7 @@ from bench import calling
 
 import parity.run
 from parity import inputs, run
-from parity.cases import RANDOM, Case
+from parity.cases import RANDOM_PREFIX, Case
 from parity.exhibits import Texts
 from parity.reference import BadReferenceError, Reference
 from parity.stages import compare_tokenizers
@@ -82,7 +82,7 @@ def test_a_damaged_tokenizer_of_zoo_is_found(folder, monkeypatch):
     damaged = SimpleNamespace(from_folder=lambda _: Tokenizer.from_folder(folder))
     monkeypatch.setattr(inputs, "Tokenizer", damaged)
     result = run.run(STORIES)
-    assert result.diverged == "tokenizer"
+    assert result.first_divergence == "tokenizer"
     assert " rows differ; the first at token " in result.stages[0].note
 
 
@@ -113,12 +113,12 @@ def nan_in_the_decoder(model):
     calling(model.decoder.base_model.layers[1].down, lambda layer, x, *rest: Linear.__call__(layer, x, *rest) * np.nan)
 
 
-@pytest.mark.parametrize("name", [RANDOM + "Llama-3-8B", "stories260k"])
+@pytest.mark.parametrize("name", [RANDOM_PREFIX + "Llama-3-8B", "stories260k"])
 def test_nan_in_a_llama_is_located(name, monkeypatch):
     breaking(monkeypatch, nan_after_layer_1)
     result = run.run(Case(name, "tiny"))
     assert result.error is None
-    assert result.diverged == "layer.1"
+    assert result.first_divergence == "layer.1"
     assert names(result)[-1] == "written"
     assert "logits are NaN" in result.stages[-1].note
     assert not result.stages[-1].holds
@@ -126,6 +126,6 @@ def test_nan_in_a_llama_is_located(name, monkeypatch):
 
 def test_nan_in_a_reader_is_located(monkeypatch):
     breaking(monkeypatch, nan_in_the_decoder)
-    result = run.run(Case(RANDOM + "trocr-base-handwritten", "tiny"))
-    assert result.diverged == "decoder.layer.1"
+    result = run.run(Case(RANDOM_PREFIX + "trocr-base-handwritten", "tiny"))
+    assert result.first_divergence == "decoder.layer.1"
     assert "logits are NaN" in result.stages[-1].note

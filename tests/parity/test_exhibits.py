@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from parity.cases import RANDOM, Case
-from parity.exhibits import MAX_BYTES, Overlays, Texts, exhibits_of, of_written
+from parity.cases import RANDOM_PREFIX, Case
+from parity.exhibits import MAX_BYTES, Overlays, Texts, exhibit_texts, exhibits_of
 from parity.pictures import page
 from parity.run import run
 from parity.specs.table import TABLE
@@ -83,14 +83,14 @@ def test_a_bare_model_says_nothing(bench):
 def test_what_is_written_is_shown_as_text_and_without_a_tokenizer_as_ids():
     read = Written("lines", "greedy", 1, (2,), 20, None, [[5, 2], [6, 2]], ["one", "two"])
     other = read._replace(texts=["one", "too"])
-    assert of_written([read], [other]) == [Texts("greedy, lines", "one\ntwo", "one\ntoo")]
-    assert of_written([read._replace(texts=[])], [other])[0] == Texts("greedy, lines", "5 2\n6 2", "one\ntoo")
+    assert exhibit_texts([read], [other]) == [Texts("greedy, lines", "one\ntwo", "one\ntoo")]
+    assert exhibit_texts([read._replace(texts=[])], [other])[0] == Texts("greedy, lines", "5 2\n6 2", "one\ntoo")
 
 
 def test_they_are_made_only_where_they_are_asked_for():
     pytest.importorskip("torch", reason="needs torch, for the reference")
     pytest.importorskip("transformers", reason="needs transformers, the reference")
-    case = Case(RANDOM + "bert-emotion", "tiny")
+    case = Case(RANDOM_PREFIX + "bert-emotion", "tiny")
     assert run(case).exhibits == ()
     (found,) = run(case, exhibits=True).exhibits
     assert found.title == "The likeliest labels of each text"

@@ -92,5 +92,5 @@ def test_no_tensor_is_idle(tmp_path, name):
             idle.append(role)
     # Of an array with two names in the file, the first is read.
     second = {owner for target, owner in cls.tied.items() if target in source.roles}
-    declared = re.compile("|".join([*SPECS[name].idle, *cls.only_saved]))  # the latter: read to be saved again
+    declared = re.compile("|".join([*SPECS[name].inert, *cls.only_saved]))  # the latter: read to be saved again
     assert [role for role in idle if not declared.search(role) and role not in second] == []

@@ -17,7 +17,7 @@ from parity.run import run
 def test_every_stage_holds(name):
     numpy, onnx = (run(case_of(f"random:{name}", full=False), device=device) for device in (None, "onnx"))
     assert onnx.backend == "onnx"
-    assert onnx.holds, onnx.diverged
+    assert onnx.holds, onnx.first_divergence
     assert {stage.name for stage in onnx.stages} == {stage.name for stage in numpy.stages}
 
 

@@ -9,7 +9,7 @@ import pytest
 from made_up import COMMAND, DIVERGES, FAILED, HOLDS
 
 from parity.cases import Case
-from parity.report import document, escaped, markdown
+from parity.report import document, escape, markdown
 
 NAME = "a|b<img src=x>`c`\n# d *e* _f_ [g](h) \\i ~~j~~ &amp; \u202ek"
 
@@ -26,7 +26,7 @@ def test_names_and_notes_are_text():
     lines = text.splitlines()
     assert [line for line in lines if line.startswith("#")] == [
         "## Parity with transformers: 0 of 2 hold, 1 diverges, 1 could not be run",
-        f"### {escaped(NAME)} (hub): DIVERGES at layer.1",
+        f"### {escape(NAME)} (hub): DIVERGES at layer.1",
     ]
     tables = [line for line in lines if line.startswith("|")]
     counts = {len(re.findall(r"(?<!\\)\|", line)) - 1 for line in tables}
@@ -44,7 +44,7 @@ def test_names_and_notes_are_text():
     ],
 )
 def test_what_markdown_would_read_is_escaped(text, safe):
-    assert escaped(text) == safe
+    assert escape(text) == safe
 
 
 def test_a_command_stands_within_its_backticks():

@@ -12,7 +12,7 @@ import pytest
 
 from parity import published
 from parity.checkpoints import build
-from parity.published import NOT_AT_HAND, answers, named, part
+from parity.published import NOT_AT_HAND, answers, label_of, part
 from zoo.errors import ZooError
 from zoo.hub import find
 from zoo.loading import load_model
@@ -40,15 +40,15 @@ def test_minilm_gives_the_similarities_of_the_sentence_transformers_readme(minil
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answer", ANSWERS, ids=named)
+@pytest.mark.parametrize("answer", ANSWERS, ids=label_of)
 def test_a_checkpoint_gives_the_figures_of_transformers(answer: dict[str, Any]) -> None:
     """Each entry's "source" says which test or script of transformers expects it."""
-    if needs := published.missing(answer):
+    if needs := published.missing_need(answer):
         pytest.skip(f"needs {needs} ({answer['repo']})")
-    assert published.wrong(answer) is None
+    assert published.difference(answer) is None
 
 
-@pytest.mark.parametrize("answer", TEXTS, ids=named)
+@pytest.mark.parametrize("answer", TEXTS, ids=label_of)
 def test_a_text_gives_the_known_ids(answer: dict[str, Any], tmp_path: Path) -> None:
     packed = PACKED.get(answer["repo"])
     if packed is None:
@@ -72,7 +72,7 @@ def test_every_answer_can_be_run_or_says_what_it_needs() -> None:
 
 
 def test_a_figure_that_differs_is_told(minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published, "cached", lambda repo, weights=True: minilm)
+    monkeypatch.setattr(published, "cached_folder", lambda repo, weights=True: minilm)
     ids = [[101, 2009, 2003, 11559, 2651, 102]]
     states: Any = load_model(minilm)(np.array(ids)).last_hidden_state  # pyright: ignore[reportCallIssue]
     answer = {
@@ -84,27 +84,27 @@ def test_a_figure_that_differs_is_told(minilm: Path, monkeypatch: pytest.MonkeyP
         "expected": states[0, :2, 1:3].tolist(),
         "atol": 1e-5,
     }
-    assert (published.missing(answer), published.wrong(answer)) == (None, None)
-    assert "1.0e-01 apart" in str(published.wrong({**answer, "expected": states[0, :2, 1:3] + 0.1}))
-    assert "expected [1, 6, 385]" in str(published.wrong({**answer, "output_shape": [1, 6, 385]}))
-    assert published.missing({**answer, "needs": "jpeg"}) == NOT_AT_HAND["jpeg"]
+    assert (published.missing_need(answer), published.difference(answer)) == (None, None)
+    assert "1.0e-01 apart" in str(published.difference({**answer, "expected": states[0, :2, 1:3] + 0.1}))
+    assert "expected [1, 6, 385]" in str(published.difference({**answer, "output_shape": [1, 6, 385]}))
+    assert published.missing_need({**answer, "needs": "jpeg"}) == NOT_AT_HAND["jpeg"]
 
 
 def test_texts_beside_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = build("siglip-base-patch16-224", tmp_path)
-    monkeypatch.setattr(published, "cached", lambda repo, weights=True: folder)
+    monkeypatch.setattr(published, "cached_folder", lambda repo, weights=True: folder)
     answer = next(answer for answer in ANSWERS if answer["model_class"] == "SiglipModel")
     length = load_model(folder).config.text_config.max_position_embeddings
     answer = {**answer, "input": {**answer["input"], "max_length": length}}
     given = published.arguments(answer)
     assert given["input_ids"].shape == (2, length)
     assert given["pixel_values"].shape[0] == 1
-    assert "apart, expected 0.001 or less" in str(published.wrong(answer))  # of random weights
+    assert "apart, expected 0.001 or less" in str(published.difference(answer))  # of random weights
 
 
 def test_a_repository_that_is_not_cached_needs_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    assert published.missing(ANSWERS[0]) == "the hub's files"
+    assert published.missing_need(ANSWERS[0]) == "the hub's files"
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_an_expression_means_what_it_does_in_numpy(expression: str, wanted: Any)
 def test_written_texts_scores_and_drawn_images(spec, model_class, says, tmp_path, monkeypatch) -> None:
     """A checkpoint of other weights, so that nothing is right."""
     folder = find(spec).folder if spec == "stories260k" else build(spec, tmp_path)
-    monkeypatch.setattr(published, "cached", lambda repo, weights=True: folder)
+    monkeypatch.setattr(published, "cached_folder", lambda repo, weights=True: folder)
     answer = next(answer for answer in ANSWERS if answer["model_class"] == model_class)
     if "max_length" in answer["input"]:
         answer = {**answer, "input": {**answer["input"], "max_length": 40}}
-    assert re.search(says, str(published.wrong(answer)))
+    assert re.search(says, str(published.difference(answer)))
 
 
 def test_a_score_is_that_of_transformers(tmp_path) -> None:

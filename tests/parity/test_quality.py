@@ -11,7 +11,7 @@ pytest.importorskip("transformers", reason="needs the package parity, which is i
 
 from parity.__main__ import main
 from parity.inputs import given_to
-from parity.quality import LIMITS, Measure, arithmetic, broken, dequantised, quality, ranking
+from parity.quality import LIMITS, Measure, arithmetic, broken_limits, dequantise_model, quality, ranking
 from zoo.hub import find
 from zoo.nn import leaves, map_leaves
 from zoo.pretrained import Pretrained
@@ -67,7 +67,7 @@ def test_what_is_right_keeps_to_the_limits(choice, stories):
     assert arithmetic(rounded, given).value <= 1e-5
     found = quality(wide, rounded, given)
     assert {"KL of logits", "top-1 agreement", "perplexity / float32's"} <= {m.name for m in found}
-    assert broken(found, LIMITS[choice]) == []
+    assert broken_limits(found, LIMITS[choice]) == []
 
 
 @pytest.mark.parametrize(("choice", "fault"), FAULTS)
@@ -75,21 +75,21 @@ def test_a_planted_fault_is_found(choice, fault, stories):
     wide, given = stories
     wrong = changed(zoo.load_model("stories260k", weights=choice), fault)
     assert arithmetic(wrong, given).value <= 1e-5  # which is right, of wrong numbers
-    assert broken(quality(wide, wrong, given), LIMITS[choice])
+    assert broken_limits(quality(wide, wrong, given), LIMITS[choice])
 
 
 def test_a_wrong_product_is_found(stories, monkeypatch):
     """A wrong product of right numbers is found."""
     _, given = stories
     rounded = zoo.load_model("stories260k", weights="int8")
-    right = dequantised(rounded)
+    right = dequantise_model(rounded)
     assert not any(isinstance(leaf, QuantTensor) and not leaf.is_plain for _, leaf in leaves(right))
-    monkeypatch.setattr("parity.quality.dequantised", lambda model: right)
+    monkeypatch.setattr("parity.quality.dequantise_model", lambda model: right)
     assert arithmetic(changed(rounded, neighbours_scale), given).value > 1e-3
 
 
 def test_nan_keeps_to_no_limit():
-    assert broken([Measure("KL of logits", float("nan"), 1)], LIMITS["int8"])
+    assert broken_limits([Measure("KL of logits", float("nan"), 1)], LIMITS["int8"])
 
 
 def test_ranking_finds_a_worse_encoder(rng):

@@ -9,20 +9,20 @@ pytest.importorskip("torch", reason="needs torch, for the reference")
 pytest.importorskip("transformers", reason="needs transformers, the reference")
 
 
-from parity.cases import RANDOM, Case
+from parity.cases import RANDOM_PREFIX, Case
 from parity.compare import FLOAT32
 from parity.run import run
 from parity.specs.trocr import SPECS
-from parity.writing import compare_written, written, written_by_reference
+from parity.writing import compare_written, write_texts, written_by_reference
 from zoo.loading import load_model
 from zoo.models.trocr import model as trocr
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_every_layout_holds(name):
-    result = run(Case(RANDOM + name, "tiny"))
+    result = run(Case(RANDOM_PREFIX + name, "tiny"))
     assert result.error is None
-    assert result.diverged is None
+    assert result.first_divergence is None
     stages = [stage.name for stage in result.stages]
     assert result.architecture == SPECS[name].architecture
     if result.architecture == "TrOCRForCausalLM":
@@ -89,7 +89,7 @@ def test_a_cache_that_forgets(bench):
 def test_other_words_are_told(bench):
     at = bench("trocr-base-handwritten")
     model = load_model(at.folder)
-    ours = written(model, at.inputs, at.tokenizer)
+    ours = write_texts(model, at.inputs, at.tokenizer)
     theirs = written_by_reference(at.reference, ours, at.inputs)
     assert all(stage.holds for stage in compare_written(ours, theirs, FLOAT32))
     ours[0].ids[1][0] += 1

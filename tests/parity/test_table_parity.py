@@ -10,7 +10,7 @@ from bench import calling
 
 from parity import images
 from parity.checkpoints import build
-from parity.choices import compare_objects, unmatched
+from parity.choices import compare_objects, count_unmatched
 from parity.compare import Pair
 from parity.specs import config_of, tensors
 from parity.specs.table import SPECS, timm_name
@@ -49,12 +49,12 @@ def _rows(*boxes, label=1):
 
 def test_partners_have_the_label_and_most_of_the_box():
     wanted = _rows((0, 0, 0.5, 1), (0.2, 0.2, 0.4, 0.4))
-    assert unmatched(wanted[::-1], wanted) == 0
-    assert unmatched(wanted + np.array([0, 0, 0, 0.02, 0, 0.02, 0]), wanted) == 0
-    assert unmatched(wanted[:1], wanted) == 1
-    assert unmatched(np.concatenate([wanted, wanted[:1]]), wanted) == 1
-    assert unmatched(_rows((0, 0, 0.5, 1), (0.2, 0.2, 0.4, 0.4), label=2), wanted) == 4
-    assert unmatched(_rows((0, 0, 0.5, 1), (0.3, 0.2, 0.5, 0.4)), wanted) == 2
+    assert count_unmatched(wanted[::-1], wanted) == 0
+    assert count_unmatched(wanted + np.array([0, 0, 0, 0.02, 0, 0.02, 0]), wanted) == 0
+    assert count_unmatched(wanted[:1], wanted) == 1
+    assert count_unmatched(np.concatenate([wanted, wanted[:1]]), wanted) == 1
+    assert count_unmatched(_rows((0, 0, 0.5, 1), (0.2, 0.2, 0.4, 0.4), label=2), wanted) == 4
+    assert count_unmatched(_rows((0, 0, 0.5, 1), (0.3, 0.2, 0.5, 0.4)), wanted) == 2
 
 
 def test_objects_must_be_the_same_and_boxes_nearly():

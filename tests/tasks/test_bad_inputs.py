@@ -25,8 +25,8 @@ LABELS = ["home", "money"]
 RNG = np.random.default_rng(0)
 IMAGES = [RNG.integers(0, 255, (40 + 9 * i, 90, 3), np.uint8) for i in range(4)]
 NO_IMAGES: list[Any] = ["none.png", b"\x89PNG no more", [1], np.zeros((3, 3, 7), np.uint8)]
-SOUNDS = [RNG.uniform(-0.1, 0.1, 4000 + 700 * i).astype(np.float32) for i in range(4)]
-NO_SOUNDS: list[Any] = [b"no sound", np.zeros((2, 2), np.float32), "none.wav"]
+RECORDINGS = [RNG.uniform(-0.1, 0.1, 4000 + 700 * i).astype(np.float32) for i in range(4)]
+NO_RECORDINGS: list[Any] = [b"no audio", np.zeros((2, 2), np.float32), "none.wav"]
 LONG = "word " * 600
 
 # kind of input, spec, call with a list of them -> results
@@ -52,8 +52,8 @@ TASKS: dict[str, tuple[str, str, Callable[[Any, list[Any]], Any]]] = {
     "read": ("images", "trocr-small-printed", lambda task, given: task(given, max_new_tokens=4)),
     "zero-shot-image-classification": ("images", "clip-vit-base-patch32", lambda task, given: task(given, LABELS)),
     "embed both": ("images", "clip-vit-base-patch32", lambda task, given: task(given)),
-    "automatic-speech-recognition": ("sounds", "whisper-base", lambda task, given: task(given, temperature=0)),
-    "audio-classification": ("sounds", "whisper-classifier", lambda task, given: task(given, batch_size=2)),
+    "automatic-speech-recognition": ("audio", "whisper-base", lambda task, given: task(given, temperature=0)),
+    "audio-classification": ("audio", "whisper-classifier", lambda task, given: task(given, batch_size=2)),
 }
 KINDS: dict[str, tuple[list[Any], list[Any]]] = {
     "texts": (TEXTS, NO_TEXTS),
@@ -61,7 +61,7 @@ KINDS: dict[str, tuple[list[Any], list[Any]]] = {
     "masks": ([f"{text} [MASK]" for text in TEXTS], [*NO_TEXTS, "no mask", LONG + "[MASK]"]),
     "contexts": (TEXTS, [*NO_TEXTS, " ", ""]),
     "images": (IMAGES, NO_IMAGES),
-    "sounds": (SOUNDS, NO_SOUNDS),
+    "audio": (RECORDINGS, NO_RECORDINGS),
 }
 
 

@@ -56,12 +56,12 @@ def test_vectors(embed, call, says):
         call(embed)
 
 
-@pytest.mark.parametrize("data", [b"", b"no sound at all", b"RIFF\x00\x00\x00\x00WAVEfmt ", b"%PDF-1.7"])
-def test_a_sound_file_that_is_none(data, tmp_path):
-    pytest.importorskip("av", reason="needs PyAV, which reads sound files")
+@pytest.mark.parametrize("data", [b"", b"no audio at all", b"RIFF\x00\x00\x00\x00WAVEfmt ", b"%PDF-1.7"])
+def test_a_recording_file_that_is_none(data, tmp_path):
+    pytest.importorskip("av", reason="needs PyAV, which reads audio files")
     transcribe: Any = zoo.load(build("whisper-base", tmp_path / "whisper"))
     (tmp_path / "a.wav").write_bytes(data)
-    with pytest.raises(InputError, match=r"a\.wav (cannot be read as a sound|has no sound in it)"):
+    with pytest.raises(InputError, match=r"a\.wav (cannot be read as audio|has no audio in it)"):
         transcribe(tmp_path / "a.wav")
 
 

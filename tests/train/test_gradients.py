@@ -23,7 +23,7 @@ SPECS = ["bert-pretraining", "roberta-base-squad2", "trocr-beit", "table-transfo
 @pytest.mark.parametrize("spec", SPECS)
 def test_gradients_are_those_of_transformers(spec):
     result = run_gradients(Case(f"random:{spec}", "tiny"))
-    assert result.holds, result.diverged
+    assert result.holds, result.first_divergence
     assert result.stages[0].name == "loss"
     assert len(result.stages) > 20
     assert max(stage.relative_l2 for stage in result.stages) <= 1e-5
@@ -67,7 +67,7 @@ def test_what_cuts_or_bends_a_gradient_diverges(fault, monkeypatch):
     fault(monkeypatch)
     result = run_gradients(Case("random:bert-emotion", "tiny"))
     assert result.stages[0].holds  # the loss is right
-    assert result.diverged is not None
+    assert result.first_divergence is not None
 
 
 def test_labels_that_do_not_fit(made):

@@ -13,7 +13,7 @@ from ..task_kinds import TaskKind, find_tasks, tasks_that_read
 if TYPE_CHECKING:
     from .files import Checkpoint
 
-INPUTS = {"text": "texts", "image": "images", "audio": "sounds"}
+INPUTS = {"text": "texts", "image": "images", "audio": "audio"}
 
 
 class CheckpointTask(NamedTuple):

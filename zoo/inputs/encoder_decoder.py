@@ -73,7 +73,7 @@ class Seq2Seq(Pretrained):
 
     parts = ("encoder", "decoder")
     arguments: tuple[str, ...] = ("input_ids", "attention_mask")  # what `encoder_inputs` takes
-    encoder: Any  # an ImageModel, TextModel or SoundModel with `encode`
+    encoder: Any  # an ImageModel, TextModel or AudioModel with `encode`
     decoder: Any  # a TextModel
 
     def __call__(self, *args: Any, **given: Any) -> Any:

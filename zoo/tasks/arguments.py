@@ -67,7 +67,7 @@ def map_good(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
 def result_or_error(
     function: Callable[[Any], R], item: Any, index: int, count: int, name: str = "images"
 ) -> R | ZooError:
-    """function(item), or the error in it, which says which of `count` images, or sounds, it is about."""
+    """function(item), or the error in it, which says which of `count` images, or recordings, it is about."""
     try:
         if isinstance(item, ZooError):
             raise item

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from ..generate.decoder import Decoder
 from ..inputs import ImageInputs
+from ..inputs.audio import AudioModel as AudioModel
 from ..inputs.dual_encoder import DualEncoder as DualEncoder
 from ..inputs.dual_encoder import Logits as Logits
 from ..inputs.encoder_decoder import EncoderDecoder as EncoderDecoder
-from ..inputs.sounds import SoundModel as SoundModel
 from ..typing import Array
 
 

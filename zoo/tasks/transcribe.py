@@ -1,6 +1,6 @@
-"""Transcribe: the words of a sound, with times and language.
+"""Transcribe: the words of a recording, with times and language.
 
-Long sounds are read in windows of half a minute, as Radford et al. 2022 (https://arxiv.org/abs/2212.04356, section 4.5)
+Long audio is read in windows of half a minute, as Radford et al. 2022 (https://arxiv.org/abs/2212.04356, section 4.5)
 do: the next window begins where the last segment that is whole ended.
 """
 
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
+from ..audio import AudioInput, FeatureExtractor, Spectrogram, reader
 from ..errors import ConfigError, InputError, ZooError, check_choice, nearest
 from ..generate import GenerationConfig
 from ..generate.speech import Fallback, Rules, decode_windows, segments_of
 from ..inputs.encoder_decoder import EncoderDecoder
 from ..pretrained import Pretrained
-from ..sounds import FeatureExtractor, SoundInput, Spectrogram, reader
 from ..text.tokenizer import Tokenizer
 from .arguments import check_count, collect_results, result_or_error
 from .base import Progress, Task, check_vocabulary
@@ -39,7 +39,7 @@ class Segment(NamedTuple):
 
 
 class Transcription(NamedTuple):
-    """The text of a sound.  language: its code, None for a checkpoint of one language."""
+    """The text of a recording.  language: its code, None for a checkpoint of one language."""
 
     text: str
     language: str | None
@@ -61,7 +61,7 @@ class Transcriptions(ResultFormat):
 
 
 class Transcribe(Task):
-    """Sounds to their words.
+    """Recordings to their words.
 
     >>> transcribe = zoo.load("openai/whisper-base")
     >>> found = transcribe("speech.mp3")
@@ -108,7 +108,7 @@ class Transcribe(Task):
 
     def __call__(
         self,
-        sounds: SoundInput | Iterable[SoundInput],
+        audio: AudioInput | Iterable[AudioInput],
         *,
         language: str | None = None,
         task: str = "transcribe",
@@ -117,13 +117,13 @@ class Transcribe(Task):
         progress: bool | None = None,
         **fallback: Any,
     ) -> Any:
-        """A Transcription for one sound, a list of them for several.
+        """A Transcription for one recording, a list of them for several.
 
-        sounds: a path, the bytes of a file, an open file, or an array of floats (samples,) at the checkpoint's rate
+        audio: a path, the bytes of a file, an open file, or an array of floats (samples,) at the checkpoint's rate
         (16,000 a second).  language: the code of what is spoken, "en"; by default what the model hears in the first
         window.  task: "translate" writes English.  timestamps: False writes texts without times, one segment for each
-        half minute, which may cut a word there.  batch_size: the number of sounds whose windows are computed
-        together.  A sound of any length is read in blocks, and takes bounded memory.
+        half minute, which may cut a word there.  batch_size: the number of recordings whose windows are computed
+        together.  A recording of any length is read in blocks, and takes bounded memory.
 
         fallback: `temperature`, `compression_ratio_threshold`, `logprob_threshold` and `no_speech_threshold`, which are
         described in `zoo.generate.speech.Fallback`; temperature=0 takes each window's likeliest tokens, whatever they
@@ -140,14 +140,14 @@ class Transcribe(Task):
         if not isinstance(timestamps, bool):
             raise InputError(f"timestamps is {timestamps!r}, expected True or False")
         options, batch_size = Fallback(**fallback), check_count(batch_size, "batch_size")
-        given, single = as_images(sounds, "sounds")
+        given, single = as_images(audio, "audio")
         out: list[Any] = [None] * len(given)
         begin = partial(_Reading, self.features, language)
         waiting, active = iter(enumerate(given)), dict[int, _Reading]()
-        with Progress(len(given), progress, "sounds") as advance:
+        with Progress(len(given), progress, "recordings") as advance:
             while True:
-                for i, sound in islice(waiting, batch_size - len(active)):
-                    begun = result_or_error(begin, sound, i, len(given), "sounds")
+                for i, recording in islice(waiting, batch_size - len(active)):
+                    begun = result_or_error(begin, recording, i, len(given), "audio")
                     if isinstance(begun, ZooError):
                         out[i] = begun
                         advance(1)
@@ -157,7 +157,7 @@ class Transcribe(Task):
                 for i, one in list(active.items()):
                     over = one.at >= one.spectrogram.length
                     step: Any = _Reading.transcription if over else _Reading.window
-                    found = result_or_error(step, one, i, len(given), "sounds")
+                    found = result_or_error(step, one, i, len(given), "audio")
                     if over or isinstance(found, ZooError):
                         out[i] = found
                         del active[i]
@@ -173,7 +173,7 @@ class Transcribe(Task):
     def _advance(
         self, active: list[_Reading], features: np.ndarray, task: str, timestamps: bool, options: Fallback
     ) -> None:
-        """Read the next window of each sound; features: of these windows."""
+        """Read the next window of each recording; features: of these windows."""
 
         def prompts(first: np.ndarray) -> list[list[int]]:
             """The tokens of language and task, by the logits (C, V) of the first token."""
@@ -231,12 +231,12 @@ def _check_ids(ids: dict[str, Any], where: str, vocab: int) -> dict[str, int]:
 
 
 class _Reading:
-    """A sound that is being read, up to the frame `at`."""
+    """A recording that is being read, up to the frame `at`."""
 
-    def __init__(self, features: FeatureExtractor, language: str | None, sound: SoundInput):
+    def __init__(self, features: FeatureExtractor, language: str | None, recording: AudioInput):
         self.language, self.at = language, 0
         self.segments: list[Segment] = []
-        self.spectrogram = Spectrogram(features, reader(sound, features.sampling_rate))
+        self.spectrogram = Spectrogram(features, reader(recording, features.sampling_rate))
 
     def window(self) -> np.ndarray:
         """The features of the next window."""

@@ -1,4 +1,4 @@
-"""Targets besides checkpoints: PDFs, sounds, exports, adapters, rows of tables, cached records."""
+"""Targets besides checkpoints: PDFs, recordings, exports, adapters, rows of tables, cached records."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ if has("pypdfium2"):
     )
 
 
-# Sounds: the same.
+# Recordings: the same.
 
 
-def _sounds() -> list[bytes]:
+def _recordings() -> list[bytes]:
     import io
 
     import av
@@ -112,20 +112,20 @@ def _sounds() -> list[bytes]:
     return [encoded(*kind) for kind in [*kinds, ("aiff", "pcm_s16be", 8000), ("avi", "mp3", 16000)]]
 
 
-def _hurry_sound(at: Path) -> None:
-    from zoo.sounds import reading
+def _hurry_audio(at: Path) -> None:
+    from zoo.audio import reading
 
     reading.JOB, reading.HOURS, reading.Confined = reading.JOB._replace(seconds=1), 0.1, OneChild
 
 
-def _read_sound(data: bytes, at: Path) -> None:
-    from zoo.sounds import read_sound
+def _read_audio(data: bytes, at: Path) -> None:
+    from zoo.audio import read_audio
 
-    for block in read_sound(data, 16000):
+    for block in read_audio(data, 16000):
         assert np.isfinite(block).all()
 
 
-_SOUND_WORDS = [
+_AUDIO_WORDS = [
     b"RIFF",
     b"data",
     b"fmt ",
@@ -139,11 +139,11 @@ _SOUND_WORDS = [
     b"\x1aE\xdf\xa3",
 ]
 if has("av"):
-    TARGETS["sound"] = Target(
-        _sounds,
-        mutate.of_bytes(_SOUND_WORDS, 200),
-        _read_sound,
-        prepare=_hurry_sound,
+    TARGETS["audio"] = Target(
+        _recordings,
+        mutate.of_bytes(_AUDIO_WORDS, 200),
+        _read_audio,
+        prepare=_hurry_audio,
         weight=2,
         seconds=15,
         starts=True,

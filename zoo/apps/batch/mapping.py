@@ -1,4 +1,4 @@
-"""`map_files` calls a task with the rows of files, or with the images or sounds of folders."""
+"""`map_files` calls a task with the rows of files, or with the images or recordings of folders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .output import output_of
 from .results import columns_of
 from .row_files import RowFiles
 from .row_source import InputPart, PartRows, RowSource
-from .sources import IMAGE, SOUND, file_place, open_source
+from .sources import AUDIO, IMAGE, file_place, open_source
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from ...keywords import LoadOptions
     from ...task_kinds import TaskKind
 
-FILES_AT_ONCE = 16  # images, sounds and their results in memory
-MEDIA: dict[str, str] = {"image": IMAGE, "audio": SOUND}
-MAX_FILE_BYTES = {IMAGE: MAX_BYTES, SOUND: 4 << 30}  # bytes of a file
+FILES_AT_ONCE = 16  # images, recordings and their results in memory
+MEDIA: dict[str, str] = {"image": IMAGE, "audio": AUDIO}
+MAX_FILE_BYTES = {IMAGE: MAX_BYTES, AUDIO: 4 << 30}  # bytes of a file
 
 
 @dataclass
@@ -44,7 +44,7 @@ class MapJob:
 
     name: str
     task: str
-    media: str | None  # IMAGE or SOUND, if the task reads such
+    media: str | None  # IMAGE or AUDIO, if the task reads such
     source: RowSource
     arguments: Mapping[str, str]  # argument of the task's call -> column
     options: Mapping[str, Any]  # the options of the task's call
@@ -143,7 +143,7 @@ class MapJob:
         return {name: row[column] for name, column in self.arguments.items()}
 
     def _file(self, row: Mapping[str, Any], part: InputPart) -> Any:
-        """The path, the URI or the bytes of a row's image or sound, or an error."""
+        """The path, the URI or the bytes of a row's image or recording, or an error."""
         (column,) = self.arguments.values()
         try:
             return file_place(row.get(column), part.path, self.files, self.media or IMAGE)
@@ -183,15 +183,15 @@ def map_files(
     """Call a checkpoint's task with every row of files, and write its results beside the rows.
 
     name, task, loading: as for `zoo.load`; every task but rerank.  inputs: .parquet, .csv and .jsonl files, folders of
-    these, of images or of sounds, patterns, and URIs such as s3://bucket/*.parquet (through fsspec), all of one kind.
+    these, of images or of audio, patterns, and URIs such as s3://bucket/*.parquet (through fsspec), all of one kind.
     output: a .parquet, .csv or .jsonl file, or a folder for parts in `format`, by default "parquet".
 
-    text: the column to read, by default "text", of images "image" and of sounds "sound": paths, relative to the file
-    that names them, or bytes.  pair: for classify, the column of second texts.  question, context: columns, for answer.
-    keep: the columns of the input to write again, by default all.  options: of the task's call, such as {"top_k": 3},
-    or for zero-shot-* {"candidate_labels": [...]}.
+    text: the column to read, by default "text", of images "image" and of audio files "audio": paths, relative to the
+    file that names them, or bytes.  pair: for classify, the column of second texts.  question, context: columns, for
+    answer.  keep: the columns of the input to write again, by default all.  options: of the task's call, such as
+    {"top_k": 3}, or for zero-shot-* {"candidate_labels": [...]}.
 
-    rows: of a part, by default 1024, for images 128, for read 64, for generate 32 and for sounds 16.  Each part is
+    rows: of a part, by default 1024, for images 128, for read 64, for generate 32 and for recordings 16.  Each part is
     written when it is done, with a record of its rows and its sha256.  resume: parts that are whole, and were made of
     the same rows and options, are not computed again.
     engine: "local" with `jobs` processes (1), or "ray", by default as many as the cluster has room for, with `threads`

@@ -14,13 +14,13 @@ class InputPart(NamedTuple):
     """A range of a file's rows, or some images; it is computed, written and resumed as a whole."""
 
     number: int  # counted from 0, over all files
-    path: str  # "" for images and sounds
+    path: str  # "" for images and recordings
     first: int  # the number of the first row in the file, from 0
     rows: int
     start: int = 0  # the first byte of a text file's, the first row of a Parquet group's
     stop: int = 0
     group: int = 0
-    files: tuple[str, ...] = ()  # the images or sounds
+    files: tuple[str, ...] = ()  # the images or recordings
 
     def name(self, index: int) -> str:
         """The name of a row in errors: rows are counted from 1, without a header."""

@@ -1,4 +1,4 @@
-"""The rows of Parquet, CSV and JSON lines and the images or sounds of folders, in parts that are read one by one.
+"""The rows of Parquet, CSV and JSON lines and the images or recordings of folders, in parts that are read one by one.
 
 The parts are the same for every number of processes.
 """
@@ -13,14 +13,14 @@ from typing import IO, Any, ClassVar
 
 from ...errors import InputError, nearest
 from .files import open_file
-from .inputs import IMAGES, SOUNDS, find_inputs
+from .inputs import IMAGES, RECORDINGS, find_inputs
 from .parquet_source import ParquetSource
 from .row_files import RowFiles
 from .row_source import InputPart, PartRows, RowSource, digest
 from .text_rows import csv_rows, json_rows
 
-# The columns of a folder of images, and of one of sounds.
-IMAGE, SOUND = "image", "sound"
+# The columns of a folder of images, and of one of recordings.
+IMAGE, AUDIO = "image", "audio"
 PART_BYTES = 64 << 20  # bytes of a text file in a part, at most
 TYPED_AT_ONCE = 1024  # rows of JSON lines whose types are inferred together
 
@@ -48,8 +48,8 @@ class ImageSource(FileSource):
     kind, column = "an image", IMAGE
 
 
-class SoundSource(FileSource):
-    kind, column = "a sound", SOUND
+class AudioSource(FileSource):
+    kind, column = "an audio file", AUDIO
 
 
 class TextSource(RowSource):
@@ -153,7 +153,7 @@ class JsonLinesSource(TextSource):
 # The column of what a task reads besides texts -> its files' source, and the ends of their names.
 MEDIA: dict[str, tuple[type[FileSource], tuple[str, ...]]] = {
     IMAGE: (ImageSource, IMAGES),
-    SOUND: (SoundSource, SOUNDS),
+    AUDIO: (AudioSource, RECORDINGS),
 }
 KINDS: dict[str, type[RowSource]] = {
     ".parquet": ParquetSource,
@@ -174,7 +174,7 @@ def open_source(
 ) -> tuple[RowSource, list[InputPart]]:
     """The rows of files, folders, patterns and URIs, in parts of at most `rows`.
 
-    given: the columns that the task reads.  media: IMAGE or SOUND, if such files are allowed.  keep: the columns to
+    given: the columns that the task reads.  media: IMAGE or AUDIO, if such files are allowed.  keep: the columns to
     write again, by default all.  typed: find their types for pyarrow.  InputError: no such file, kind of file, or
     column.
     """
@@ -219,7 +219,7 @@ def _cut(path: str, ends: Iterator[int], start: int, rows: int) -> Iterator[Inpu
 
 
 def file_place(value: Any, path: str, files: RowFiles, media: str) -> Any:
-    """The path or URI of a row's image or sound, relative to the file at `path`, or the bytes of its file.
+    """The path or URI of a row's image or recording, relative to the file at `path`, or the bytes of its file.
 
     value: a path, a URI, bytes, or as data sets on the hub have images, {"bytes": ..., "path": ...}.  path: "" for a
     folder of such files, whose paths are the user's own.

@@ -269,7 +269,7 @@ def _map(add: Add) -> None:
     add("inputs", nargs="+", metavar="IN", help="a file, a folder, a pattern or a URI")
     add("output", metavar="OUT", help=".parquet, .csv or .jsonl, or a folder")
     task_argument(add, tasks)
-    add("--text", metavar="COLUMN", help="the column to read (text; of images image, of sounds sound)")
+    add("--text", metavar="COLUMN", help="the column to read (text; of images image, of recordings audio)")
     add("--keep", metavar="COLUMNS", help="the columns of IN to write again: a,b,c (all)")
     add("--format", choices=("parquet", "jsonl", "csv"), help="of the files in a folder OUT (parquet)")
     add("--rows", type=_count, metavar="N", help="rows of a part (1024; fewer where a row takes longer)")

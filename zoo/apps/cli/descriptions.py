@@ -10,7 +10,7 @@ from ...task_kinds import TASKS
 # The commands, by what they are for; `zoo` alone shows them on a screen of 80 x 24.
 GROUPS: dict[str, dict[str, str]] = {
     "models": {
-        "run": "a checkpoint's task on texts, pictures or sounds",
+        "run": "a checkpoint's task on texts, pictures or recordings",
         "chat": "a conversation with a language model",
         "embed": "vectors of texts or pictures, as a file",
         "map": "a task on the rows of files and on folders",
@@ -244,17 +244,17 @@ SERVE_MORE = """\
   curl http://127.0.0.1:8000/v1/completions -d '{"model": "stories260k", "prompt": "Once upon a time"}'"""
 
 MAP = """\
-Run a checkpoint's task over every row of files, or every image or sound of folders, and write the results beside the
-rows.
+Run a checkpoint's task over every row of files, or every image or recording of folders, and write the results beside
+the rows.
 
-Each IN is a .parquet, .csv or .jsonl file, a folder of these, of images or of sounds, a pattern such as
+Each IN is a .parquet, .csv or .jsonl file, a folder of these, of images or of recordings, a pattern such as
 'photos/*.jpg', or a URI such as 's3://bucket/reviews/*.parquet'.  OUT is a .parquet, .csv or .jsonl file, or a folder
 that gets a file for each part."""
 
 MAP_MORE = """\
-The tasks are those of zoo run except rerank.  Tasks of images read the column 'image' (paths or bytes), those of sounds
-'sound', the others the column 'text'.  Paths in a table are relative to it, and stay below its folder: --root and
---trust-rows allow others.
+The tasks are those of zoo run except rerank.  Tasks of images read the column 'image' (paths or bytes), those of audio
+the column 'audio', the others the column 'text'.  Paths in a table are relative to it, and stay below its folder:
+--root and --trust-rows allow others.
 A row that cannot be used gets a message in its column 'error', and the exit status is 1.
 
 Each part is written when it is done.  --resume continues a job that was stopped: parts that are whole, and were made of

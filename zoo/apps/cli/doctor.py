@@ -29,7 +29,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "chat": (("jinja2",), "chat templates"),
     "pdf": (("pypdfium2",), "PDFs"),
     "tables": (("openpyxl",), ".xlsx"),
-    "audio": (("av",), "sound files"),
+    "audio": (("av",), "audio files"),
     "ocr": (("rapidocr", "onnxruntime"), "zoo table --ocr rapidocr"),
     "serve": (("starlette", "uvicorn", "httptools", "msgspec", "prometheus_client", "python-multipart"), "zoo serve"),
     "guided": (("llguidance",), "answers that follow a schema"),

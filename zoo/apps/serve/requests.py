@@ -100,7 +100,7 @@ class TokenizeRequest(Strict, kw_only=True):
 
 
 class RunRequest(Strict, kw_only=True):
-    """The form of the Hub's inference API.  `inputs`: a text, or a picture or sound in base64, or a list of them; for a
+    """The form of the Hub's inference API.  `inputs`: a text, or a picture or audio in base64, or a list of them; for a
     task with several arguments an object that names them, {"question": ..., "context": ...}.  `parameters`: the options
     of the task.
     """

@@ -17,7 +17,7 @@ from .models import TABLES, Models
 from .pages import bytes_of, keep_warnings
 from .requests import MAX_TEXTS, RunRequest
 
-TEXTS_AT_ONCE = 64  # are computed in a model's turn; of pictures and sounds, one
+TEXTS_AT_ONCE = 64  # are computed in a model's turn; of pictures and recordings, one
 NUMBERS: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), bool: (bool,)}
 
 

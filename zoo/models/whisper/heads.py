@@ -1,13 +1,13 @@
-"""Whisper (https://arxiv.org/abs/2212.04356) without a head, its decoder alone, and a classifier of sounds.
+"""Whisper (https://arxiv.org/abs/2212.04356) without a head, its decoder alone, and a classifier of recordings.
 
-Shapes: C sounds, N mel bins, W frames, M = W / 2 states, D d_model, L labels.
+Shapes: C recordings, N mel bins, W frames, M = W / 2 states, D d_model, L labels.
 """
 
 from __future__ import annotations
 
 from ... import ops
+from ...inputs.audio import AudioInputs, AudioModel
 from ...inputs.encoder_decoder import BareDecoder, Seq2SeqModel
-from ...inputs.sounds import SoundInputs, SoundModel
 from ...nn import Linear
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -16,7 +16,7 @@ from .model import NAME_MAP, TIED_WEIGHTS, Decoder, DecoderStack, Encoder
 
 
 class WhisperModel(Seq2SeqModel):
-    """The encoder of half a minute of sound, and the decoder's layers without a head."""
+    """The encoder of half a minute of audio, and the decoder's layers without a head."""
 
     config_class = WhisperConfig
     name_map = NAME_MAP
@@ -27,9 +27,9 @@ class WhisperModel(Seq2SeqModel):
         self.config = cfg
         self.encoder, self.decoder = Encoder(w / "encoder", cfg), BareDecoder(DecoderStack(w / "decoder", cfg), cfg)
 
-    def encoder_inputs(self, input_features: Array) -> SoundInputs:
+    def encoder_inputs(self, input_features: Array) -> AudioInputs:
         """input_features (C, N, W)."""
-        return self.encoder.sounds(input_features)
+        return self.encoder.audio(input_features)
 
 
 class WhisperForCausalLM(Decoder):
@@ -39,7 +39,7 @@ class WhisperForCausalLM(Decoder):
     tied = TIED_WEIGHTS
 
 
-class WhisperForAudioClassification(SoundModel):
+class WhisperForAudioClassification(AudioModel):
     """A head on the mean of the encoder's states, of the last layer or weighted over all of them."""
 
     config_class = WhisperConfig
@@ -56,7 +56,7 @@ class WhisperForAudioClassification(SoundModel):
         self.weights = w.get("layer_weights", (cfg.encoder_layers + 1,)) if cfg.use_weighted_layer_sum else None
         self.projector, self.classifier = Linear(w / "projector", D, P), Linear(w / "classifier", P, cfg.num_labels)
 
-    def forward(self, s: SoundInputs) -> Array:
+    def forward(self, s: AudioInputs) -> Array:
         """-> logits (C, L)."""
         if self.weights is None:
             x = self.base_model.encode(s)

@@ -1,7 +1,7 @@
 """Whisper (Radford et al. 2022, https://arxiv.org/abs/2212.04356): two convolutions and a pre-norm encoder read half a
-minute of sound, and a pre-norm decoder writes what is said in it.
+minute of audio, and a pre-norm decoder writes what is said in it.
 
-Shapes: B rows, C sounds, N mel bins, W frames, M = W / 2 states, T tokens, D d_model, F ffn_dim, V vocab_size, L
+Shapes: B rows, C recordings, N mel bins, W frames, M = W / 2 states, T tokens, D d_model, F ffn_dim, V vocab_size, L
 labels.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import Context, TextInputs
+from ...inputs.audio import AudioInputs, AudioModel
 from ...inputs.encoder_decoder import EncoderDecoder, Seq2SeqDecoder, cross_attention
-from ...inputs.sounds import SoundInputs, SoundModel
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
@@ -25,7 +25,7 @@ NAME_MAP = NameMap(prefix="model", base=("encoder", "decoder"), ignored=(r"^proj
 TIED_WEIGHTS = {"proj_out.weight": "model.decoder.embed_tokens.weight"}
 
 
-class SoundEmbeddings(Module):
+class AudioEmbeddings(Module):
     """Two convolutions over time, the second of which halves it, and positions."""
 
     def __init__(self, w: Weights, cfg: WhisperConfig):
@@ -35,7 +35,7 @@ class SoundEmbeddings(Module):
         self.position = w.get("embed_positions.weight", (cfg.max_source_positions, D))
         self.dropout = Dropout(cfg.dropout)
 
-    def __call__(self, s: SoundInputs) -> Array:
+    def __call__(self, s: AudioInputs) -> Array:
         """-> (C, M, D)."""
         x = s.input_features
         # As images: of one channel and N rows, of which each kernel sees all; then of one row and D channels.
@@ -124,17 +124,17 @@ class DecoderLayer(Module):
         return self.mlp(self.cross(self.attention(x, c, cache), c, cache))
 
 
-class Encoder(SoundModel):
+class Encoder(AudioModel):
     config_class = WhisperConfig
     name_map = NAME_MAP
 
     def __init__(self, w: Weights, cfg: WhisperConfig):
         self.config = cfg
-        self.embeddings = SoundEmbeddings(w, cfg)
+        self.embeddings = AudioEmbeddings(w, cfg)
         self.layers = [EncoderLayer(w / "layers" / i, cfg) for i in range(cfg.encoder_layers)]
         self.norm = LayerNorm(w / "layer_norm", cfg.d_model, EPS)
 
-    def hidden_states(self, s: SoundInputs) -> Iterator[Array]:
+    def hidden_states(self, s: AudioInputs) -> Iterator[Array]:
         """Yield the first layer's input, then the output of each layer, all (C, M, D); the last is normed."""
         x = self.embeddings(s)
         for layer in self.layers:
@@ -142,7 +142,7 @@ class Encoder(SoundModel):
             x = layer(x)
         yield self.norm(x)
 
-    def encode(self, s: SoundInputs) -> Array:
+    def encode(self, s: AudioInputs) -> Array:
         """-> (C, M, D)."""
         (x,) = deque(self.hidden_states(s), maxlen=1)
         return x
@@ -188,7 +188,7 @@ class Decoder(Seq2SeqDecoder):
 
 
 class WhisperForConditionalGeneration(EncoderDecoder):
-    """The encoder of half a minute of sound, and the decoder that writes what is said."""
+    """The encoder of half a minute of audio, and the decoder that writes what is said."""
 
     config_class = WhisperConfig
     name_map = NAME_MAP
@@ -200,6 +200,6 @@ class WhisperForConditionalGeneration(EncoderDecoder):
         self.encoder = Encoder(w / "model.encoder", cfg)
         self.decoder = Decoder(w, cfg)
 
-    def encoder_inputs(self, input_features: Array) -> SoundInputs:
+    def encoder_inputs(self, input_features: Array) -> AudioInputs:
         """input_features (C, N, W)."""
-        return self.encoder.sounds(input_features)
+        return self.encoder.audio(input_features)

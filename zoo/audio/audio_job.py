@@ -1,4 +1,4 @@
-"""FFmpeg (PyAV) decodes a sound file, block by block; the job of a confined process.
+"""FFmpeg (PyAV) decodes an audio file, block by block; the job of a confined process.
 
 `guards.child` confines the process, and gives it parts of the file.
 """
@@ -22,13 +22,13 @@ _sent = 0
 
 
 def prepare() -> None:
-    """Read a short sound while files can still be opened: PyAV imports its parts as it needs them."""
-    sound = io.BytesIO()
-    with wave.open(sound, "wb") as file:
+    """Read a short recording while files can still be opened: PyAV imports its parts as it needs them."""
+    recording = io.BytesIO()
+    with wave.open(recording, "wb") as file:
         file.setparams((1, 2, 8000, 0, "NONE", ""))
         file.writeframes(bytes(2000))
-    sound.seek(0)
-    with av.open(sound) as container:
+    recording.seek(0)
+    with av.open(recording) as container:
         for frame in container.decode(audio=0):
             for part in av.AudioResampler(format="flt", layout="mono", rate=16000).resample(frame):
                 bytes(part.planes[0])
@@ -54,7 +54,7 @@ def _read(name: str, size: int, formats: str, rate: int, most: int) -> Iterator[
     """An empty block once the file is open, then its samples, float32."""
     with av.open(Source(name, size), buffer_size=READ, options={"format_whitelist": formats}) as container:
         if not container.streams.audio:
-            raise LookupError("no sound")
+            raise LookupError("no audio")
         container.streams.audio[0].codec_context.thread_count = 1  # no process can be started
         yield b""
         resampler, waiting = av.AudioResampler(format="flt", layout="mono", rate=rate), bytearray()

@@ -1,4 +1,4 @@
-"""SoundClassify: the labels of a sound with their scores."""
+"""AudioClassify: the labels of a recording with their scores."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ops
+from ..audio import AudioInput, FeatureExtractor, reader
+from ..audio.features import FILE
 from ..errors import ZooError
 from ..pretrained import Pretrained
-from ..sounds import FeatureExtractor, SoundInput, reader
-from ..sounds.features import FILE
 from ..warning import warn
 from .arguments import check_count, collect_results, result_or_error
 from .base import Progress, Task
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
 
 
-class SoundClassify(Task):
+class AudioClassify(Task):
     """Labels with scores, best first: a language, a command, what is heard.
 
     >>> classify = zoo.load("sanchit-gandhi/whisper-medium-fleurs-lang-id")
@@ -49,27 +49,27 @@ class SoundClassify(Task):
 
     def __call__(
         self,
-        sounds: SoundInput | Iterable[SoundInput],
+        audio: AudioInput | Iterable[AudioInput],
         *,
         top_k: int | None = 5,
         function_to_apply: str | None = None,
         batch_size: int = 8,
         progress: bool | None = None,
     ) -> list[Any]:
-        """A list of Label, best first, for one sound; a list of such lists for several.
+        """A list of Label, best first, for one recording; a list of such lists for several.
 
-        sounds: as for transcribing; of a sound longer than a window, half a minute, its beginning is heard, as
+        audio: as for transcribing; of a recording longer than a window, half a minute, its beginning is heard, as
         transformers does, with a warning.  top_k: how many labels; all if None.  function_to_apply: "softmax",
-        "sigmoid" or "none".  batch_size: the sounds that are computed together.
+        "sigmoid" or "none".  batch_size: the recordings that are computed together.
         """
         if top_k is not None:
             top_k = check_count(top_k, "top_k")
         score, batch_size = score_function(self.config, function_to_apply), check_count(batch_size, "batch_size")
-        given, single = as_images(sounds, "sounds")
+        given, single = as_images(audio, "audio")
         out, cut, windows = list[Any](given), 0, dict[int, np.ndarray]()
-        with Progress(len(given), progress, "sounds") as advance:
-            for i, sound in enumerate(given):
-                beginning = result_or_error(self._beginning, sound, i, len(given), "sounds")
+        with Progress(len(given), progress, "recordings") as advance:
+            for i, recording in enumerate(given):
+                beginning = result_or_error(self._beginning, recording, i, len(given), "audio")
                 if isinstance(beginning, ZooError):
                     out[i] = beginning
                     advance(1)
@@ -85,13 +85,13 @@ class SoundClassify(Task):
                     windows.clear()
         if cut:
             seconds = self.features.samples / self.features.sampling_rate
-            warn(f"{cut} of {len(given)} sounds are longer than {seconds:g} s, and were cut there")
+            warn(f"{cut} of {len(given)} recordings are longer than {seconds:g} s, and were cut there")
         return collect_results(out, single)
 
-    def _beginning(self, sound: SoundInput) -> tuple[np.ndarray, bool]:
+    def _beginning(self, recording: AudioInput) -> tuple[np.ndarray, bool]:
         """The samples of the first window, and True if that is all."""
         blocks, count, most = [], 0, self.features.samples
-        for block in reader(sound, self.features.sampling_rate)():
+        for block in reader(recording, self.features.sampling_rate)():
             blocks.append(block)
             count += len(block)
             if count > most:

@@ -1,6 +1,6 @@
-"""Sound files as blocks of samples, so that a file of any length takes bounded memory.
+"""Audio files as blocks of samples, so that a file of any length takes bounded memory.
 
-FFmpeg decodes each file in a confined process of its own (`sound_job`), which asks for its bytes part by part.
+FFmpeg decodes each file in a confined process of its own (`audio_job`), which asks for its bytes part by part.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ..optional import import_optional
 # FFmpeg's names of the formats that are read: none of its playlists, which name other files and addresses to open.
 FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,flac,matroska,webm,mov,mp4,m4a,mp3,mpegts,ogg,w64,wav"
 BLOCK = 1 << 20  # bytes of samples
-HOURS, BYTES, MAX_HOURS = 1, 20, 100  # a sound may last HOURS plus a second for each BYTES, at most MAX_HOURS
+HOURS, BYTES, MAX_HOURS = 1, 20, 100  # a recording may last HOURS plus a second for each BYTES, at most MAX_HOURS
 
 JOB = Job(
-    Path(__file__).with_name("sound_job.py"),
+    Path(__file__).with_name("audio_job.py"),
     "run",
-    "reading sound files",
+    "reading audio files",
     packages=("av",),
     extra="audio",
     wall_seconds=30.0,
     prestart=True,
 )
 
-SoundInput = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray
+AudioInput = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray
 
 
-def reader(source: SoundInput, rate: int) -> Callable[[], Iterator[np.ndarray]]:
-    """A function that reads a sound, as `read_sound` does, from its beginning as often as it is called."""
+def reader(source: AudioInput, rate: int) -> Callable[[], Iterator[np.ndarray]]:
+    """A function that reads a recording, as `read_audio` does, from its beginning as often as it is called."""
     seek: Any = getattr(source, "seek", None)
     if hasattr(source, "read"):
         file: Any = source
@@ -44,20 +44,20 @@ def reader(source: SoundInput, rate: int) -> Callable[[], Iterator[np.ndarray]]:
             source = file.read()
         else:
             begin = file.tell()
-            return lambda: (seek(begin), read_sound(file, rate))[1]
-    return lambda: read_sound(source, rate)
+            return lambda: (seek(begin), read_audio(file, rate))[1]
+    return lambda: read_audio(source, rate)
 
 
-def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
+def read_audio(source: AudioInput, rate: int) -> Iterator[np.ndarray]:
     """Yield blocks of samples, float32 in -1 ... 1, of one channel at `rate` samples a second.
 
     source: a path, the bytes of a file, an open file that can seek, or an array (n,) of floats that has this rate
-    already.  Files are read by PyAV (the extra `audio`), in the formats of FORMATS.  InputError: it is no sound.
+    already.  Files are read by PyAV (the extra `audio`), in the formats of FORMATS.  InputError: it is no audio.
     """
     if isinstance(source, np.ndarray):
         if source.ndim != 1 or source.dtype.kind != "f" or not np.isfinite(source).all():
             raise InputError(
-                f"the sound has shape {source.shape} and dtype {source.dtype}, expected finite floats (samples,), of "
+                f"the audio has shape {source.shape} and dtype {source.dtype}, expected finite floats (samples,), of "
                 f"one channel at {rate} a second"
             )
         for at in range(0, len(source), BLOCK // 4):
@@ -67,11 +67,11 @@ def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
         hasattr(source, name) for name in ("read", "seek", "tell")
     ):
         raise InputError(
-            f"the sound is {type(source).__name__}, expected a path, bytes, an open file or an array of floats"
+            f"the audio is {type(source).__name__}, expected a path, bytes, an open file or an array of floats"
         )
-    import_optional("av", "reading a sound file", "audio")
+    import_optional("av", "reading an audio file", "audio")
     if not isinstance(source, str | os.PathLike):
-        yield from _decoded(io.BytesIO(source) if isinstance(source, bytes) else source, "the sound", rate)
+        yield from _decode(io.BytesIO(source) if isinstance(source, bytes) else source, "the audio", rate)
         return
     name = os.fspath(source)
     if not os.path.isfile(name):
@@ -81,10 +81,10 @@ def read_sound(source: SoundInput, rate: int) -> Iterator[np.ndarray]:
     except OSError as e:
         raise InputError(f"{name} cannot be read: {e.strerror}") from None
     with file:
-        yield from _decoded(file, name, rate)
+        yield from _decode(file, name, rate)
 
 
-def _decoded(file: IO[bytes], name: str, rate: int) -> Iterator[np.ndarray]:
+def _decode(file: IO[bytes], name: str, rate: int) -> Iterator[np.ndarray]:
     begin, count = file.tell(), 0
 
     def fetch(offset: int, most: int) -> bytes:
@@ -96,7 +96,7 @@ def _decoded(file: IO[bytes], name: str, rate: int) -> Iterator[np.ndarray]:
 
     size = file.seek(0, io.SEEK_END) - begin
     hours = min(HOURS + size / BYTES / 3600, MAX_HOURS)
-    process = Confined(JOB, "open", f"sound{Path(name).suffix}", size, FORMATS, rate, BLOCK, fetch=fetch)
+    process = Confined(JOB, "open", f"recording{Path(name).suffix}", size, FORMATS, rate, BLOCK, fetch=fetch)
     try:
         while answer := process.ask("next", count, most=BLOCK):
             count += len(answer)
@@ -106,14 +106,12 @@ def _decoded(file: IO[bytes], name: str, rate: int) -> Iterator[np.ndarray]:
                 raise InputError(f"{name}: damaged: the process that reads it gives a wrong answer")
             samples = np.frombuffer(answer, np.float32)
             if not np.isfinite(samples).all():
-                raise InputError(f"{name}: the sound has samples that are infinite or not a number")
+                raise InputError(f"{name}: the audio has samples that are infinite or not a number")
             yield samples
     except FailedError as e:
         if e.kind == "LookupError":
-            raise InputError(f"{name} has no sound in it, expected a file such as .wav, .mp3, .flac or .m4a") from None
-        raise InputError(
-            f"{name} cannot be read as a sound (.wav, .mp3, .flac, .ogg, .m4a and so on): {e.why}"
-        ) from None
+            raise InputError(f"{name} has no audio in it, expected a file such as .wav, .mp3, .flac or .m4a") from None
+        raise InputError(f"{name} cannot be read as audio (.wav, .mp3, .flac, .ogg, .m4a and so on): {e.why}") from None
     except StoppedError as e:
         raise InputError(f"{name}: damaged or hostile: FFmpeg is stopped, since {e}") from None
     finally:

@@ -1,4 +1,4 @@
-"""Log-mel spectrograms as Whisper reads them, of sounds of any length.
+"""Log-mel spectrograms as Whisper reads them, of recordings of any length.
 
 Shapes: n samples, N mel bins, W frames.
 """
@@ -16,11 +16,11 @@ from ..errors import ConfigError, UnsupportedError
 from ..files.folder import CheckpointFolder
 
 FILE = "preprocessor_config.json"
-MOST = 1 << 23  # numbers of a window: Whisper's is of 480,000 samples, which become 3,000 frames of 400
-HIGHEST = 8000.0  # Hz, of the last filter
-LEAST = 1e-10  # of a power, before its logarithm
+MAX_WINDOW_NUMBERS = 1 << 23  # numbers of a window: Whisper's is of 480,000 samples, which become 3,000 frames of 400
+HIGHEST_HZ = 8000.0  # the last filter's
+MIN_POWER = 1e-10  # a power's, before its logarithm
 RANGE = 8.0  # below the loudest, in powers of 10
-KEPT = 20  # windows of a sound in memory; a longer one is read twice
+KEPT_WINDOWS = 20  # windows of a recording in memory; a longer one is read twice
 LOG_FROM, LOG_MEL, LOG_STEP = 1000.0, 15.0, np.log(6.4) / 27.0  # Slaney's scale is linear below, logarithmic above
 
 
@@ -56,10 +56,10 @@ class FeatureExtractor:
             )
         frames = found.samples // found.hop_length
         most = max(found.samples, frames * found.n_fft, (frames + found.n_fft) * found.feature_size)
-        if most > MOST:
+        if most > MAX_WINDOW_NUMBERS:
             raise ConfigError(
                 f"{where}: {frames} frames of n_fft = {found.n_fft} samples, hop_length = {found.hop_length} apart, to "
-                f"feature_size = {found.feature_size} bins, take {most} numbers, expected at most {MOST}"
+                f"feature_size = {found.feature_size} bins, take {most} numbers, expected at most {MAX_WINDOW_NUMBERS}"
             )
         return found
 
@@ -80,7 +80,7 @@ class FeatureExtractor:
     @cached_property
     def filters(self) -> np.ndarray:
         """Triangles of equal area over the frequencies (N, n_fft / 2 + 1), on Slaney's mel scale."""
-        most = LOG_MEL + np.log(HIGHEST / LOG_FROM) / LOG_STEP
+        most = LOG_MEL + np.log(HIGHEST_HZ / LOG_FROM) / LOG_STEP
         mels = np.linspace(0.0, most, self.feature_size + 2)
         edges = np.where(mels < LOG_MEL, 200.0 * mels / 3.0, LOG_FROM * np.exp(LOG_STEP * (mels - LOG_MEL)))
         at = np.linspace(0, self.sampling_rate // 2, self.n_fft // 2 + 1)
@@ -94,15 +94,15 @@ class FeatureExtractor:
         return normal(logs, logs.max())
 
     def logs(self, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-        """Yield parts (N, w) of the logarithms of a sound's powers, about a window each; at least a window in all.
+        """Yield parts (N, w) of the logarithms of a recording's powers, about a window each; at least a window in all.
 
         blocks: its samples, mirrored at both ends of what is not silence added to fill a window.
         """
         blocks, half = iter(blocks), self.n_fft // 2
-        x = filled(np.zeros(0, np.float32), blocks, self.samples)
+        x = fill_up(np.zeros(0, np.float32), blocks, self.samples)
         x = np.pad(x, (0, max(0, self.samples - len(x))))
         x = np.concatenate([x[half:0:-1], x])
-        while len(more := filled(np.zeros(0, np.float32), blocks, self.samples)):
+        while len(more := fill_up(np.zeros(0, np.float32), blocks, self.samples)):
             count = (len(x) - self.n_fft) // self.hop_length + 1
             yield self._logs(x, count)
             x = np.concatenate([x[count * self.hop_length :], more])
@@ -115,15 +115,15 @@ class FeatureExtractor:
         frames = frames[:-1] if count is None else frames[:count]
         window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(self.n_fft) / self.n_fft)
         power = np.abs(np.fft.rfft(frames * window)) ** 2  # (W, n_fft / 2 + 1)
-        return np.log10(np.maximum(self.filters @ power.T, LEAST)).astype(np.float32)
+        return np.log10(np.maximum(self.filters @ power.T, MIN_POWER)).astype(np.float32)
 
 
 def normal(logs: np.ndarray, highest: float) -> np.ndarray:
-    """Logarithms of powers as the model reads them; highest: the largest of the whole sound."""
+    """Logarithms of powers as the model reads them; highest: the largest of the whole recording."""
     return (np.maximum(logs, np.float32(highest - RANGE)) + np.float32(4)) / np.float32(4)
 
 
-def filled(rest: np.ndarray, blocks: Iterator[np.ndarray], most: int) -> np.ndarray:
+def fill_up(rest: np.ndarray, blocks: Iterator[np.ndarray], most: int) -> np.ndarray:
     """`rest` with blocks added along the last axis, until it is `most` long or there are none."""
     parts, count = [rest], rest.shape[-1]
     while count < most and (block := next(blocks, None)) is not None:
@@ -133,9 +133,9 @@ def filled(rest: np.ndarray, blocks: Iterator[np.ndarray], most: int) -> np.ndar
 
 
 class Spectrogram:
-    """A sound's features, a window after the other, in bounded memory.
+    """A recording's features, a window after the other, in bounded memory.
 
-    length: in frames.  read: called for the sound's samples, in blocks; twice where the sound is long, since the
+    length: in frames.  read: called for the audio's samples, in blocks; twice where the audio is long, since the
     loudest of all its frames decides how each is seen.
     """
 
@@ -144,23 +144,23 @@ class Spectrogram:
         self._window = extractor.samples // extractor.hop_length
         kept: list[np.ndarray] | None = []
         self._highest = -np.inf
-        for part in extractor.logs(self._counted(read())):
+        for part in extractor.logs(self._count_samples(read())):
             self._highest = max(self._highest, float(part.max(initial=-np.inf)))
             if kept is not None:
-                kept = [*kept, part] if len(kept) < KEPT else None
+                kept = [*kept, part] if len(kept) < KEPT_WINDOWS else None
         self.length = -(-self.samples // extractor.hop_length)
         self._parts = iter(kept) if kept is not None else extractor.logs(read())
         self._at, self._waiting = 0, np.zeros((extractor.feature_size, 0), np.float32)
 
-    def _counted(self, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    def _count_samples(self, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
         for block in blocks:
             self.samples += len(block)
             yield block
 
     def window(self, at: int) -> np.ndarray:
-        """The features (N, W) from frame `at` on, which never falls; 0 after the sound's last frame."""
+        """The features (N, W) from frame `at` on, which never falls; 0 after the audio's last frame."""
         skip = at - self._at
-        self._waiting = filled(self._waiting, self._parts, skip + self._window)[:, skip:]
+        self._waiting = fill_up(self._waiting, self._parts, skip + self._window)[:, skip:]
         self._at = at
         found = normal(self._waiting[:, : self._window], self._highest)
         return np.pad(found, ((0, 0), (0, self._window - found.shape[1])))
