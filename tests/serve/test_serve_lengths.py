@@ -82,7 +82,7 @@ def test_a_language_model_judges_documents_in_parts(judge, monkeypatch):
 )
 def test_pairs_that_are_too_much_for_a_language_model(judge, monkeypatch, query, documents, message):
     client, rerank = judge
-    monkeypatch.setattr(rerank, "judged", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(rerank, "logits", lambda *_, **__: 1 / 0)
     answer = client.post("/v1/rerank", json={"query": query, "documents": documents})
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (413, "request_too_large")
