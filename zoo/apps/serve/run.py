@@ -29,7 +29,7 @@ async def run(models: Models, asked: RunRequest) -> dict[str, Any]:
     if kind.streams:
         raise ApiError(400, f"{one.id} writes texts: send prompts to /v1/completions or /v1/chat/completions")
     options = parameters_of(asked.parameters, kind)
-    arguments, several = arguments_of(asked.inputs, kind, options)
+    arguments, several = arguments_of(asked.inputs, kind)
     data, said = await one.calls.run(lambda: _results(one.task, arguments, options, several))
     return {"object": "list", "model": one.id, "task": kind.name, "data": data, "warnings": said}
 
@@ -63,7 +63,7 @@ def _check_value(option: CallOption, value: Any) -> None:
         raise ApiError(400, f"parameters: {option.name} is {value!r:.100}, expected {expected}", param="parameters")
 
 
-def arguments_of(inputs: Any, kind: TaskKind, options: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+def arguments_of(inputs: Any, kind: TaskKind) -> tuple[dict[str, Any], bool]:
     """The arguments of the task's call, and whether there are several inputs, whose results come in a list.
 
     A task with several arguments takes an object that names them, or a list of such objects.
