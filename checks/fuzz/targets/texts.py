@@ -256,7 +256,7 @@ TARGETS["template"] = Target(
     lambda: [TEMPLATE.encode(), b"{{ messages[0].content }}"],
     mutate.of_text(r"\{%.*?%\}|\{\{.*?\}\}|\w+|[|.()\[\]]", _JINJA),
     _template,
-    prepare=lambda at: _template(b"{{ 1 }}", at),
+    prepare=lambda at: _template(TEMPLATE.encode(), at),
     seconds=10,
     starts=True,
 )
