@@ -43,6 +43,7 @@ def other(models, **options) -> Any:
         ("/v1/embeddings", b"[]", 400, None, "Expected `object`, got `array`"),
         ("/v1/embeddings", b"{}", 400, "input", "missing required field `input`"),
         ("/v1/embeddings", b'{"input": [null]}', 400, "input", "got `null`"),
+        ("/v1/embeddings", b'{"input": [null], "model": "m\\ud8"}', 400, None, "is not JSON"),
         ("/v1/embeddings", b'{"input": []}', 400, "input", "length >= 1"),
         ("/v1/embeddings", b'{"input": "a", "model": "modl"}', 404, "model", "did you mean 'model'"),
         ("/v1/embeddings", b'{"input": "a", "model": "chat"}', 400, "model", "chat is for generate"),

@@ -335,22 +335,23 @@ def _decode(kind: type[Strict], body: bytes, request: Request) -> Any:
     try:
         if issubclass(kind, FileRequest) and (media.startswith("image/") or media in FILES):
             return pages.parse_file_request(body, request.query_params, kind)
-        return msgspec.json.decode(body, type=kind)
+        return _decode_json(kind, body)
     except msgspec.ValidationError as e:
-        if "got `null`" in str(e) and (given := _without_null(body)) is not None:
-            return _decode(kind, given, request)
         field = re.search(r"(?:at `\$\.|field `)(\w+)", str(e))
         raise ApiError(400, str(e), param=field and field[1]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise ApiError(400, f"the body is not JSON: {e}", code="invalid_json") from None
 
 
-def _without_null(body: bytes) -> bytes | None:
-    """A request without the fields that are null, which some clients send for what is absent; None if it has none."""
-    given = msgspec.json.decode(body)
-    if not isinstance(given, dict) or None not in given.values():
-        return None
-    return msgspec.json.encode({name: value for name, value in given.items() if value is not None})
+def _decode_json(kind: type[Strict], body: bytes) -> Any:
+    """The fields of a request in JSON; one that is null, which some clients send for what is absent, is left out."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as e:  # comes before what is not JSON further on
+        given = msgspec.json.decode(body) if "got `null`" in str(e) else None
+        if not isinstance(given, dict) or None not in given.values():
+            raise
+    return msgspec.json.decode(msgspec.json.encode({k: v for k, v in given.items() if v is not None}), type=kind)
 
 
 def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
