@@ -304,9 +304,49 @@ def test_the_description(client):
     body = described["paths"]["/v1/embeddings"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     fields = described["components"]["schemas"][body["$ref"].rpartition("/")[2]]
     assert fields["required"] == ["input"]
-    page = client.get("/docs").text
-    assert "POST /v1/chat/completions" in page
-    assert "<script" not in page
+    assert fields["properties"]["truncate"]["type"] == ["boolean", "null"]
+
+
+def test_every_example_of_the_description_is_answered(client):
+    described = client.get("/openapi.json").json()["paths"]
+    asked = {
+        path: methods["post"]["requestBody"]["content"] for path, methods in described.items() if "post" in methods
+    }
+    assert len(asked) == 9
+    for path, content in asked.items():
+        example = content["application/json"]["example"]
+        if path != "/v1/tables":  # no extractor is served here
+            answer = client.post(path, json=example)
+            assert answer.status_code == 200, (path, answer.text)
+
+
+def test_the_page_of_the_description_needs_nothing_from_elsewhere(client, models):
+    pytest.importorskip("swagger_ui_bundle", reason="needs swagger-ui-bundle-v2, of the extra serve")
+    page = client.get("/docs")
+    linked = re.findall(r"(?:src|href)=([^ >]+)", page.text)
+    assert len(linked) == 4
+    for name in linked:
+        file = client.get(f"/{name}")
+        assert (file.status_code, file.headers["x-content-type-options"]) == (200, "nosniff")
+        assert file.content
+    assert "http" not in page.text + client.get("/docs/start.js").text
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    locked = other(models, keys={"secret": "a"})
+    assert locked.get("/docs").status_code == locked.get("/docs/start.js").status_code == 200
+    described = locked.get("/openapi.json").json()
+    assert described["components"]["securitySchemes"]["key"] == {"type": "http", "scheme": "bearer"}
+    assert all(
+        methods["post"]["security"] == [{"key": []}] for methods in described["paths"].values() if "post" in methods
+    )
+    assert locked.get("/v1/models").status_code == 401
+
+
+def test_the_page_without_its_package_says_what_to_install(client, monkeypatch):
+    monkeypatch.setitem(sys.modules, "swagger_ui_bundle", None)
+    page = client.get("/docs")
+    assert "pip install &#x27;transformers-zoo[serve]&#x27;" in page.text
+    assert "<script" not in page.text
+    assert client.get("/docs/swagger-ui.css").status_code == 404
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):

@@ -31,7 +31,13 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "tables": (("openpyxl",), ".xlsx"),
     "audio": (("av",), "audio files"),
     "ocr": (("rapidocr", "onnxruntime"), "zoo table --ocr rapidocr"),
-    "serve": (("starlette", "uvicorn", "httptools", "msgspec", "prometheus_client", "python-multipart"), "zoo serve"),
+    "serve": (
+        (
+            *("starlette", "uvicorn", "httptools", "msgspec", "prometheus_client", "python-multipart"),
+            "swagger-ui-bundle-v2",
+        ),
+        "zoo serve",
+    ),
     "guided": (("llguidance",), "answers that follow a schema"),
     "demo": (("gradio",), "zoo demo"),
     "gguf": (("gguf",), "writing GGUF files"),

@@ -18,11 +18,11 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from . import pages, texts, writing
-from .docs import openapi, page_of
+from .docs import docs_routes
 from .errors import ApiError, as_api_error
 from .keys import Keys, client
 from .listening import (
@@ -56,6 +56,7 @@ MAX_VALUES = 500_000  # values of a request: numbers of its lists, texts, fields
 MAX_FILE = 64 << 20  # bytes of a request with a file
 FILES = ("application/pdf", "application/octet-stream")  # types of a body that is a file, beside image/...
 OPEN = ("/health", "/ready")  # answered without a key
+DOCS = ("/docs", "/openapi.json")  # too: a browser has no key yet; they name the models, as /ready does
 
 
 class Endpoint(NamedTuple):
@@ -139,7 +140,7 @@ class Gate:
             return await self.app(scope, receive, send)
         began, status = time.monotonic(), 500
         path: str = ALIASES.get(scope["path"]) or scope["path"]
-        known = path in ENDPOINTS or path in ("/v1/models", *OPEN, "/metrics", "/docs", "/openapi.json")
+        known = path in ENDPOINTS or path in ("/v1/models", *OPEN, *DOCS, "/metrics")
 
         async def send_and_watch(message: Any) -> None:
             nonlocal status, is_read
@@ -192,7 +193,8 @@ class Gate:
         allowed = origin is None or is_own_page(origin, host)
         if not allowed and not {origin, "*"} & {*self.origins}:
             raise ApiError(403, f"pages of {origin!r:.100} may not ask this server (--cors)")
-        if self.keys is None or path in OPEN or scope["method"] == "OPTIONS":
+        is_open = path in (*OPEN, *DOCS) or path.startswith("/docs/") or scope["method"] == "OPTIONS"
+        if self.keys is None or is_open:
             return ""
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or (name := self.keys.client_of(given.strip())) is None:
@@ -245,18 +247,9 @@ def application(
     async def get_metrics(_: Request) -> Response:
         return Response(prometheus.generate_latest(metrics.registry), media_type=prometheus.CONTENT_TYPE_LATEST)
 
-    described = openapi({path: (e.takes, e.summary) for path, e in ENDPOINTS.items()})
-
-    async def schema(_: Request) -> Response:
-        return as_json(described)
-
-    policy = {"content-security-policy": "default-src 'self' 'unsafe-inline'"}
-
-    async def docs(_: Request) -> Response:
-        return HTMLResponse(page_of(described), headers=policy)
-
     fixed = {"/health": health, "/ready": get_readiness, "/v1/models": list_models, "/metrics": get_metrics}
-    routes = [Route(path, do) for path, do in {**fixed, "/openapi.json": schema, "/docs": docs}.items()]
+    routes = [Route(path, do) for path, do in fixed.items()]
+    routes += docs_routes({path: (e.takes, e.summary) for path, e in ENDPOINTS.items()}, models.all, bool(keys))
     answering = {path: _answering(models, endpoint) for path, endpoint in ENDPOINTS.items()}
     answering |= {path: answering[of] for path, of in ALIASES.items()}
     routes += [Route(path, do, methods=["POST"]) for path, do in answering.items()]
