@@ -42,6 +42,12 @@ def test_a_terminal_gets_a_table(files, capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "found.json, found.json"
     assert [line.split() for line in lines[2:]] == [[metric, *["1.0000"] * 4] for metric in ("top", "con", "loc")]
+    monkeypatch.undo()
+    assert main(["grits", str(files / "found.json"), str(files / "found.json"), "--text"]) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == lines[2:]
+    with pytest.raises(SystemExit):
+        main(["grits", str(files / "found.json"), str(files / "found.json"), "--text", "--json"])
+    assert "--json and --text exclude each other" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

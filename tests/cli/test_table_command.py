@@ -102,8 +102,8 @@ def run(*args: str) -> int:
     return main(["table", *args])
 
 
-def test_a_pipe_gets_json(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("page.png", "--words", "words.json") == 0
+def test_json_goes_to_stdout(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("page.png", "--words", "words.json", "--json") == 0
     out = capsys.readouterr()
     tables = [Table.from_dict(data) for data in json.loads(out.out)]
     assert [[cell.text for cell in table.cells] for table in tables] == TEXTS
@@ -116,9 +116,12 @@ def test_a_pipe_gets_json(stub: Stub, capsys: pytest.CaptureFixture[str]) -> Non
     ]
 
 
-def test_a_terminal_gets_text(stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_and_a_pipe_get_text(
+    stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal, raising=False)
     assert run("page.png", "--words", "words.json") == 0
     out = capsys.readouterr().out
     assert "table 2 of 2\n" in out
@@ -130,6 +133,43 @@ def test_a_terminal_gets_text(stub: Stub, capsys: pytest.CaptureFixture[str], mo
     assert capsys.readouterr().out.count("  no text\n") == 2
     assert run("page.png", "--json") == 0
     assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+def test_stdout_takes_the_formats_of_texts(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("page.png", "--words", "words.json")
+    for text in ((*given, "-o", "-"), (*given, "--text"), (*given, "-o", "-", "--text")):
+        assert run(*text) == 0
+        assert "\ntable 2 of 2\n" in capsys.readouterr().out
+    assert run(*given, "--format", "csv") == 0
+    first, second = capsys.readouterr().out.replace("\r\n", "\n").split("\n\n")
+    assert [list(csv.reader(text.splitlines())) for text in (first, second)] == [
+        [["a", "b"], ["'=1+1", "2,5"]],
+        [["c", "d"], ["", "<4>"]],
+    ]
+    assert run(*given, "--format", "csv", "--raw", "-o", "-") == 0
+    assert "\n=1+1," in capsys.readouterr().out.replace('"', "")
+    for name in ("html", "md", "json"):
+        assert run(*given, "-o", f"all.{name}") == 0
+        assert run(*given, "--format", name) == 0
+        assert capsys.readouterr().out == Path(f"all.{name}").read_text(encoding="utf-8")
+    assert run("page.png", "page.png", "--format", "json") == 0  # as many documents as are given
+    assert not Path("-").exists()
+    capsys.readouterr()
+    stub.found.clear()
+    assert run(*given, "--format", "csv") == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_a_pipe_gets_whole_texts(
+    stub: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    long = "a long text " * 20
+    words = json.loads(Path("words.json").read_text(encoding="utf-8"))
+    words[0]["text"] = long
+    Path("words.json").write_text(json.dumps(words), encoding="utf-8")
+    assert run("page.png", "--words", "words.json") == 0
+    assert long.strip() in capsys.readouterr().out
 
 
 def test_one_table_is_one_csv_and_several_are_numbered(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,6 +229,11 @@ def test_overlay(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     image = Image.open("cells.png")
     assert (image.format, image.size) == ("PNG", (300, 400))
     assert (np.asarray(image) != 255).any(-1).mean() > 0.005
+    assert run("page.png", "--overlay", "cells.png", "--words", "words.json", "--review", "review.html") == 0
+    out = capsys.readouterr()
+    assert (out.out, out.err) == ("", "zoo: wrote cells.png, review.html\n")
+    assert "<4>" not in (page := Path("review.html").read_text(encoding="utf-8"))
+    assert "\\u003c4>" in page  # the words of the file
     assert run("page.png", "--overlay", "none/cells.png") == 1
     assert re.search(r"^zoo: cannot write to none/cells\.png: No such file", capsys.readouterr().err)
 
@@ -264,7 +309,7 @@ def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.Capture
         (["page.png", "-o", "out.xlsx", "--ocr", "none"], "would have no text"),
         (["page.png", "-o", "out.cvs", "--words", "words.json"], "did you mean '.csv'"),
         (["page.png", "-o", "out", "--format", "csv,exe"], ".exe is none of .csv"),
-        (["page.png", "-o", "out.json", "--format", "csv"], "--format is for -o FOLDER"),
+        (["page.png", "-o", "out.json", "--format", "csv"], "--format is for -o FOLDER and for stdout"),
         (["page.png", "-o", "out.json", "--resume"], "--resume needs -o FOLDER or -o FILE.jsonl"),
         (
             ["page.png", "page.png", "words.json", "-o", "out.csv", "--reader", "r"],
@@ -278,6 +323,13 @@ def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.Capture
         (["page.png", "--padding", "-3"], "-3 is below 0"),
         (["page.png", "--padding", "3.5"], "whole number"),
         (["page.png", "-o", "out.json", "--json"], "--json is for stdout"),
+        (["page.png", "-o", "out.json", "--text"], "--text is for stdout"),
+        (["page.png", "--json", "--format", "csv"], "--json and --format exclude each other"),
+        (["page.png", "--format", "csv,md"], "stdout gets one format"),
+        (["page.png", "--format", "xlsx"], "name one with -o, such as -o tables.xlsx"),
+        (["page.png", "--format", "csv", "--ocr", "none"], "--format csv would have no text"),
+        (["page.png", "--format", "md", "--raw"], "--raw is for CSV"),
+        (["page.png", "-o", "-", "--resume"], "--resume needs -o FOLDER"),
         (["page.png", "--overlay", "page.png"], "page.png is both an input and an output"),
         (["page.png", "--words", "words.json", "-o", "./words.json"], "words.json is both an input and an output"),
         (["page.png", "-o", "out.md", "--words", "words.json", "--raw"], "--raw is for CSV"),

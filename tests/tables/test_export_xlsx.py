@@ -103,6 +103,10 @@ def test_the_header_is_bold_and_columns_are_as_wide_as_their_texts(tmp_path):
     wide, widest = (sheet.column_dimensions[letter].width for letter in "AB")
     assert 40 <= wide <= 45
     assert wide < widest < 100
+    assert sheet.freeze_panes == "A2"
+    sheet = written(make([["字" * 20, "b"]]), tmp_path / "b.xlsx")
+    assert 40 <= sheet.column_dimensions["A"].width <= 45
+    assert sheet.freeze_panes is None
 
 
 def test_a_text_with_lines_is_wrapped(tmp_path):

@@ -154,4 +154,4 @@ def _discard_output() -> None:
 def _is_resumable(output: str | None) -> bool:
     from .table_options import output_suffix
 
-    return output is not None and output_suffix(output) in ("/", ".jsonl")
+    return output not in (None, "-") and output_suffix(output) in ("/", ".jsonl")

@@ -72,6 +72,7 @@ def _hub(add: Add) -> None:
 
 def _as_json(add: Add) -> None:
     add("--json", action="store_true", help="write JSON, even to a terminal")
+    add("--text", action="store_true", help="write text as to a terminal, even to a pipe or a file")
 
 
 def _add_lock(add: Add) -> None:
@@ -114,7 +115,6 @@ def _engine(add: Add) -> None:
 def _run(add: Add) -> None:
     given = "a text, or a file's path; '-' for the lines of stdin; after '--' it may begin with a dash"
     add("inputs", nargs="*", metavar="INPUT", help=given)
-    add("--text", action="store_true", help="write text as to a terminal, even to a pipe or a file")
     add("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
     task_argument(add)
     add_options(add, TASKS)
@@ -177,8 +177,9 @@ def _export(add: Add) -> None:
 
 def _table(add: Add) -> None:
     add("documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin")
-    add("-o", "--output", metavar="FILE", help=".csv, .html, .md, .json, .xlsx, .jsonl or .parquet, or a folder")
-    add("--format", metavar="LIST", help="formats of a folder's files: csv, json, html, md, xlsx (csv)")
+    output = ".csv, .html, .md, .json, .xlsx, .jsonl or .parquet, or a folder; '-' for stdout"
+    add("-o", "--output", metavar="FILE", help=output)
+    add("--format", metavar="LIST", help="of stdout: csv, json, html or md; of a folder's files: also xlsx (csv)")
     add("--pages", metavar="N-M", help="pages of each document, such as 3-7,9 or 5-")
     add("--dpi", type=float, default=144, metavar="N", help="resolution of a PDF's pages in pixels per inch (144)")
     add("--password", metavar="TEXT", help="password of an encrypted PDF")

@@ -105,7 +105,8 @@ EMBED_MORE = """\
   zoo embed sentence-transformers/all-MiniLM-L6-v2 "What is a cat?" -o query.npy --as query --truncate-dim 128"""
 
 TABLE = """\
-Find the tables of documents and write their cells: to a file or folder with -o, otherwise to stdout.
+Find the tables of documents and write their cells: to a file or folder with -o, otherwise to stdout, as text to read,
+with --json as JSON, or as --format says.
 
 Each DOCUMENT is a PDF, an image (TIFF, GIF and WebP with all their pages), a folder of these, a pattern such as
 'scans/*.pdf', or '-' for stdin.  The text comes from a PDF's text layer, or from --words, the words of the page with
@@ -132,6 +133,7 @@ The words are a JSON list of objects: {"text": "Total", "box": [x0, y0, x1, y1]}
   zoo table page.png --detection microsoft/table-transformer-detection \\
     --structure microsoft/table-transformer-structure-recognition-v1.1-all
   zoo table page.png --overlay cells.png --json
+  zoo table report.pdf --format csv | head
   zoo table report.pdf -o tables.xlsx --review review.html
   zoo table 's3://bucket/*.pdf' -o tables --engine ray --jobs 16"""
 

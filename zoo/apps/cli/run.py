@@ -15,7 +15,7 @@ from ...task_kinds import TASKS, TaskKind, find_tasks
 from .call_options import check_options, flag_of, given_options
 from .generation import loading_of, write
 from .parser import UsageError
-from .terminal import Terminal, json_text
+from .terminal import Terminal, json_text, terminal_of
 
 BLOCK = 1 << 16  # the most bytes of stdin read at once
 MAX_LINE = 16 << 20  # bytes of a line of stdin
@@ -26,15 +26,13 @@ def run(args: argparse.Namespace) -> None:
     streamed = args.inputs in ([], ["-"]) and not has_all
     if streamed and not args.inputs and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("no INPUT: give texts or paths of images, or '-' for the lines of stdin")
-    if args.json and args.text:
-        raise UsageError("--json and --text exclude each other: give one of them")
+    terminal = terminal_of(args)
     if args.task is not None:  # an error before anything is loaded
         check_options(args, *find_tasks(args.task))
     task: Any = zoo.load(args.name, task=args.task, adapter=args.adapter, **loading_of(args))
     kind: TaskKind = task.kind
     _check(args, kind)
-    as_json = args.json or not (args.text or sys.stdout.isatty())
-    terminal = Terminal(sys.stdout, plain_text=not as_json)
+    as_json = terminal.json
 
     if kind.ranks:
         query, *documents = _query_and_documents(args.inputs, kind)

@@ -31,14 +31,12 @@ from ..tables.writers import (
     JsonLinesWriter,
     ParquetWriter,
     TableWriter,
-    json_of,
+    text_of,
 )
 from .fastest import fastest
 from .parser import UsageError
-from .table_options import check_options, extractor_config, output_formats, output_suffix
-from .terminal import Terminal, clean, clip
-
-MAX_CELL_WIDTH = 40  # characters of a cell on a terminal
+from .table_options import check_options, extractor_config, output_formats, output_suffix, stdout_format
+from .terminal import Terminal, clean
 
 
 def table(args: argparse.Namespace) -> None:
@@ -73,8 +71,6 @@ def _on_ray(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[
 def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:
     """Extract the tables of a single page, with words from a file or with an image of the tables found."""
     option = "--words" if args.words is not None else "--overlay"
-    if args.review is not None:
-        raise UsageError(f"--review shows pages as they are extracted: leave out {option}")
     if len(inputs) != 1:
         raise UsageError(f"{option} is for one page, but {len(inputs)} documents were given")
     words = None if args.words is None else read_words(args.words)
@@ -102,12 +98,11 @@ def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequenc
         image = draw_tables(page.image, found)
         write(args.overlay, lambda part: image.save(part, format="PNG"))
         written.append(Path(args.overlay))
-    if args.output is None:
+    if stdout_format(args) is not None:
         _show([one.flat() for one in found] if args.flat else found, args)
-    else:
-        for output in _output(args, config, inputs):
-            output.add(result if output.by_page else next(_process([result], args)))
-            written += output.close()
+    for output in _output(args, config, inputs):
+        output.add(result if output.by_page else next(_process([result], args)))
+        written += output.close()
     _say_paths(written)
     if doubtful := sum(bool(one.all_doubts) for one in found):
         _say(_tables(len(found), doubtful))
@@ -131,7 +126,7 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
         jobs = min(jobs, max(1, len(pages)))
     if tally.expected != 1:  # for a single page NumPy has finished before an engine has started
         worker.config = replace(config, device=fastest(args))
-    tables: list[Table] = []
+    tables, shows = list[Table](), stdout_format(args) is not None
     progress = Progress(tally.expected, None, "pages")
     with progress as advance:
 
@@ -148,7 +143,7 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
         for result in _process(by_page(), args):
             tally.tables += len(result.tables)
             tally.doubtful += sum(bool(one.all_doubts) for one in result.tables)
-            if args.output is None and args.review is None:
+            if shows:
                 tables += result.tables
             for output in outputs:
                 if not output.by_page:
@@ -158,10 +153,11 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
         raise ZooError(tally.failed[0])
     if not tally.tables and not tally.failed and tally.pages == 1:
         raise _no_table(inputs[0].path, args)
-    if args.output is None and args.review is None:
+    if shows:
         _show(tables, args)
     _say_paths([path for output in outputs for path in output.close()])
-    if tally.without_text and args.output is not None and output_suffix(args.output) != ".json":
+    suffix = stdout_format(args) or "" if args.output in (None, "-") else output_suffix(args.output)
+    if tally.without_text and suffix not in ("", ".json"):
         print(f"zoo: warning: no text in the tables of {list_names(tally.without_text)}", file=sys.stderr)
     tally.report([error for one in outputs if isinstance(one, FolderWriter) for error in one.failed])
     if not tally.tables and tally.pages:
@@ -262,9 +258,9 @@ def _results(
 
 
 def _output(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> list[Any]:
-    """The writers of --review and -o; none if the tables are shown."""
+    """The writers of --review and of the file or folder of -o."""
     review = [] if args.review is None else [ReviewWriter(Path(args.review), config, safe=not args.raw)]
-    if args.output is None:
+    if args.output in (None, "-"):
         return review
     suffix, path, options = (
         output_suffix(args.output),
@@ -311,15 +307,17 @@ def _say_paths(paths: Sequence[Path]) -> None:
 
 
 def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
-    """Print the tables: their texts on a terminal, JSON otherwise."""
-    as_json = args.json or not sys.stdout.isatty()
-    terminal = Terminal(sys.stdout, plain_text=not as_json)
-    if as_json:
-        return terminal.line(json_of(tables).rstrip("\n"))
+    """Print the tables: their texts, or the format of --json and --format."""
+    suffix = stdout_format(args)
+    terminal = Terminal(sys.stdout, plain_text=not suffix)
+    if suffix:
+        return terminal.verbatim(text_of(tables, suffix, safe=not args.raw))
+    sources = {one.source for one in tables}
     for i, one in enumerate(tables, 1):
         terminal.title(f"table {i} of {len(tables)}")
         spanning = sum(cell.row_span * cell.column_span > 1 for cell in one.cells)
         fields = {
+            "document": one.source or "" if len(sources) > 1 else "",
             "page": " to ".join(dict.fromkeys(map(str, (one.pages[0], one.pages[-1])))) if one.pages else "",
             "at": f"({', '.join(f'{v:.0f}' for v in one.box)})",
             "turned": f"{one.angle:g} degrees clockwise" if one.angle else "",
@@ -333,4 +331,4 @@ def _show(tables: Sequence[Table], args: argparse.Namespace) -> None:
         if not any(cell.text for cell in one.cells):
             terminal.line("  no text")
         else:
-            terminal.table([[clip(clean(text), MAX_CELL_WIDTH) for text in row] for row in one.rows(repeat=False)])
+            terminal.table([[clean(text) for text in row] for row in one.rows(repeat=False)])

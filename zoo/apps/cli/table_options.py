@@ -12,7 +12,7 @@ from ...errors import TableError
 from ...optional import pip_install
 from ..tables.batch import ExtractorConfig
 from ..tables.extract import DETECTION, STRUCTURE
-from ..tables.table import SUFFIXES, suffix_of
+from ..tables.table import SUFFIXES, TEXTS, suffix_of
 from ..tables.writers import FOR_ALL
 from .parser import UsageError
 
@@ -30,15 +30,16 @@ def check_options(args: argparse.Namespace) -> None:
         for read in filter(None, (*args.documents, args.words)):
             if os.path.isfile(written) and os.path.exists(read) and os.path.samefile(written, read):
                 raise UsageError(f"{written} is both an input and an output: choose another name for the output")
-    suffix = "" if args.output is None else output_suffix(args.output)
+    shown = stdout_format(args)
+    suffix = shown or "" if args.output in (None, "-") else output_suffix(args.output)
     if args.engine == "ray":
         return _check_ray(args, suffix)
     if args.raw and args.review is None and suffix != ".csv" and not (suffix == "/" and ".csv" in output_formats(args)):
         raise UsageError("--raw is for CSV: in the other formats no text can run as a formula")
     if args.as_text and ".xlsx" not in (suffix, *(output_formats(args) if suffix == "/" else ())):
         raise UsageError("--as-text is for XLSX: the other formats keep every cell as text anyway")
-    if args.format is not None and suffix != "/":
-        raise UsageError("--format is for -o FOLDER: the format of a file is that of its suffix")
+    if args.format is not None and shown is None and suffix != "/":
+        raise UsageError("--format is for -o FOLDER and for stdout: the format of a file is that of its suffix")
     if args.resume and args.overwrite:
         raise UsageError("--resume keeps what is there and --overwrite replaces it: give one of them")
     if args.overwrite and suffix not in ("/", ".jsonl"):
@@ -49,14 +50,14 @@ def check_options(args: argparse.Namespace) -> None:
         raise UsageError("--resume with --join or --flat needs -o FOLDER, which records the tables of each page")
     if args.join and (args.words is not None or args.overlay is not None):
         raise UsageError("--join is for several pages, --words and --overlay for one: leave one of them out")
-    if args.json and args.output is not None:
-        raise UsageError("--json is for stdout: the format of the file that -o names is that of its suffix")
+    for name in ("json", "text"):
+        if getattr(args, name) and shown is None:
+            raise UsageError(f"--{name} is for stdout: the format of the file that -o names is that of its suffix")
     is_image = len(args.documents) == 1 and Path(args.documents[0]).suffix.lower() not in ("", ".pdf")
     has_no_text = is_image and os.path.isfile(args.documents[0]) and args.ocr == "none"
     if suffix in (".csv", ".html", ".md", ".xlsx") and has_no_text:
-        raise UsageError(
-            f"{args.output} would have no text with --ocr none: write .json or --overlay, which show boxes"
-        )
+        output = args.output if shown is None else f"--format {args.format}"
+        raise UsageError(f"{output} would have no text with --ocr none: write .json or --overlay, which show boxes")
     if ".xlsx" in (suffix, *output_formats(args)) and importlib.util.find_spec("openpyxl") is None:
         raise UsageError(f"XLSX requires the package openpyxl: {pip_install('tables')}")
 
@@ -99,6 +100,23 @@ def output_suffix(output: str) -> str:
         return suffix_of(output)
     except TableError as e:
         raise UsageError(f"{e}; {', '.join(FOR_ALL)}, or a folder") from None
+
+
+def stdout_format(args: argparse.Namespace) -> str | None:
+    """The suffix of the format that goes to stdout, "" for text to read; None if nothing goes there."""
+    given = [f"--{name}" for name in ("json", "format", "text") if getattr(args, name)]
+    if args.output not in (None, "-") or (args.output is None and args.review is not None and not given):
+        return None
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other: give one of them")
+    if args.format is None:
+        return ".json" if args.json else ""
+    suffix, *others = output_formats(args)
+    if others:
+        raise UsageError(f"--format {args.format} is for -o FOLDER: stdout gets one format")
+    if suffix not in TEXTS:
+        raise UsageError(f"--format {args.format} is for files: name one with -o, such as -o tables{suffix}")
+    return suffix
 
 
 def output_formats(args: argparse.Namespace) -> list[str]:

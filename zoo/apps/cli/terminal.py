@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ...errors import ZooError
 from ...files.utf8 import ERRORS
 from ..batch.results import to_plain
+from .parser import UsageError
 
 if TYPE_CHECKING:
     from ...tasks.base import Task
@@ -33,8 +34,10 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 
 def terminal_of(args: argparse.Namespace) -> Terminal:
-    """The output of a command on stdout, JSON if --json was given or stdout is no terminal."""
-    return Terminal(sys.stdout, plain_text=not args.json and sys.stdout.isatty())
+    """The output of a command on stdout: JSON with --json, or where stdout is no terminal and --text is not given."""
+    if args.json and args.text:
+        raise UsageError("--json and --text exclude each other: give one of them")
+    return Terminal(sys.stdout, plain_text=not args.json and (args.text or sys.stdout.isatty()))
 
 
 class Terminal:
@@ -43,15 +46,22 @@ class Terminal:
     def __init__(self, out: TextIO, plain_text: bool):
         self.out, self.json = out, not plain_text
         self.fancy = plain_text and out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        if isinstance(out, io.TextIOWrapper):  # JSON is UTF-8 in any locale; a terminal may lack characters
-            if plain_text:
+        is_watched = plain_text and out.isatty()
+        if isinstance(out, io.TextIOWrapper):  # a terminal may lack characters; pipes and files are UTF-8 in any locale
+            if is_watched:
                 out.reconfigure(errors="replace")
             else:
                 out.reconfigure(encoding="utf-8", errors=ERRORS)
-        self.width = shutil.get_terminal_size().columns
+        self.width = shutil.get_terminal_size().columns if is_watched else sys.maxsize  # nothing is cut in a pipe
 
     def line(self, text: str = "") -> None:
         self.out.write(text + "\n")
+
+    def verbatim(self, text: str) -> None:
+        """Write a text with its own line ends, those of CSV on Windows too."""
+        if isinstance(self.out, io.TextIOWrapper):
+            self.out.reconfigure(newline="")
+        self.out.write(text)
 
     def bar(self, score: float) -> str:
         return f"\x1b[36m{'█' * round(BAR * score)}\x1b[0m" if self.fancy and 0 <= score <= 1 else ""

@@ -6,6 +6,7 @@ import bisect
 import datetime
 import os
 import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ def save_xlsx(
 ) -> None:
     """Write tables to a workbook, each to a sheet of its own; a spanning cell becomes a merged one.
 
-    The header is bold, and a column as wide as its texts.
+    The header is bold and stays in view, and a column is as wide as its texts.
     names: of the sheets; by default Table 1, Table 2 and so on.
     types: texts that are sure to be numbers, percentages or dates (see `zoo.apps.tables.values`) become values, shown
     with the same decimals, signs and currencies; with False every cell is a text as it was read.  A text that begins
@@ -96,9 +97,11 @@ def _fill(sheet: Worksheet, table: Grid, types: bool, cut: bool) -> None:
         if cell.text:
             _write(sheet.cell(cell.row + 1, cell.column + 1), cell, values[cell.row][cell.column], cut)
             if cell.column_span == 1:
-                widths[cell.column] = max(widths[cell.column], *map(len, cell.text.split("\n")))
+                widths[cell.column] = max(widths[cell.column], *map(_width, cell.text.split("\n")))
     for column, width in enumerate(widths, 1):
         sheet.column_dimensions[get_column_letter(column)].width = min(width, MAX_WIDTH) + 2
+    if 0 < table.header_rows < rows:
+        sheet.freeze_panes = f"A{table.header_rows + 1}"
     for cell in table.cells:
         if cell.row_span > 1 or cell.column_span > 1:
             last_row, last_column = cell.row + cell.row_span, cell.column + cell.column_span
@@ -140,6 +143,11 @@ def _shortened(text: str) -> str:
     """The longest beginning of a text that fits in a cell."""
     lengths = range(min(len(text), MAX_TEXT) + 1)
     return text[: bisect.bisect_right(lengths, MAX_TEXT, key=lambda n: _units(_escaped(text[:n]))) - 1]
+
+
+def _width(text: str) -> int:
+    """The characters of a column that a line takes; Chinese, Japanese and Korean ones take two."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _units(text: str) -> int:

@@ -58,13 +58,20 @@ def save_tables(
     if suffix == ".xlsx":
         names = sheet_names(tables) if len({table.source for table in tables}) == 1 else None
         save_xlsx(tables, path, names, types=types)
-    elif suffix == ".json":
-        write_text(json_of(tables), path)
-    elif suffix == ".html":
-        write_text(PAGE + "\n".join(table.to_html() for table in tables), path)
     else:
-        write_text("\n".join(map(TEXTS[suffix], tables)), path)
+        write_text(text_of(tables, suffix), path)
     return [path]
+
+
+def text_of(tables: Sequence[Table], suffix: str, *, safe: bool = False) -> str:
+    """All tables as one text of the format with that suffix; in CSV and Markdown an empty line is between two."""
+    if suffix == ".csv":
+        return "\r\n".join(table.to_csv(safe=safe) for table in tables)
+    if suffix == ".json":
+        return json_of(tables)
+    if suffix == ".html":
+        return PAGE + "\n".join(table.to_html() for table in tables)
+    return "\n".join(map(TEXTS[suffix], tables))
 
 
 def json_of(tables: Sequence[Table]) -> str:
