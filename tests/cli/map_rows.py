@@ -31,6 +31,11 @@ def write_rows(path: Path, rows: list[dict[str, Any]], group: int = 4) -> Path:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
+    elif path.suffix == ".xlsx":
+        book = pytest.importorskip("openpyxl", reason="openpyxl reads and writes XLSX").Workbook()
+        for row in (rows[0], *(row.values() for row in rows)):
+            book.active.append(list(row))
+        book.save(path)
     else:
         pa = pytest.importorskip("pyarrow", reason="pyarrow writes Parquet")
         from pyarrow import parquet

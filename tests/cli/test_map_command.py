@@ -19,7 +19,7 @@ from zoo.apps.cli import main
 from zoo.errors import InputError, NotFoundError, UnsupportedError, ZooError
 
 
-@pytest.mark.parametrize("given", [".jsonl", ".csv", ".parquet"])
+@pytest.mark.parametrize("given", [".jsonl", ".csv", ".parquet", ".xlsx"])
 @pytest.mark.parametrize("written", [".jsonl", ".csv", ".parquet"])
 def test_formats(given: str, written: str, checkpoint: Callable[[str], str], tmp_path: Path) -> None:
     if ".parquet" in (given, written):

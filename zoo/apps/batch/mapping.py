@@ -182,8 +182,9 @@ def map_files(
 ) -> Summary:
     """Call a checkpoint's task with every row of files, and write its results beside the rows.
 
-    name, task, loading: as for `zoo.load`; every task but rerank.  inputs: .parquet, .csv and .jsonl files, folders of
-    these, of images or of audio, patterns, and URIs such as s3://bucket/*.parquet (through fsspec), all of one kind.
+    name, task, loading: as for `zoo.load`; every task but rerank.  inputs: .parquet, .csv, .jsonl and .xlsx files,
+    folders of these, of images or of audio, patterns, and URIs such as s3://bucket/*.parquet (through fsspec), all of
+    one kind.
     output: a .parquet, .csv or .jsonl file, or a folder for parts in `format`, by default "parquet".
 
     text: the column to read, by default "text", of images "image" and of audio files "audio": paths, relative to the

@@ -70,6 +70,24 @@ class RowSource:
             other = ", ".join(sorted(set(names) ^ set(self.columns)))
             raise InputError(f"{path} has other columns than the files before it: {other}")
 
+    def infer_types(self, rows: Sequence[Mapping[str, Any]], path: str) -> None:
+        """Widen the types in `fields` so that they hold these rows too."""
+        for name in dict.fromkeys(name for row in rows for name in row):
+            import pyarrow as pa
+
+            known = self.fields.get(name)
+            try:
+                found = pa.array([row.get(name) for row in rows]).type
+                if pa.types.is_null(found) or isinstance(known, InputError):
+                    continue
+                both = [pa.schema([one]) for one in (known, pa.field(name, found)) if one is not None]
+                self.fields[name] = pa.unify_schemas(both, promote_options="permissive").field(name)
+            except (pa.ArrowException, OverflowError):
+                self.fields[name] = InputError(
+                    f"{path}: the column {name!r} holds values of several types, which Parquet does not have: "
+                    "write JSON lines, or do not keep it"
+                )
+
     def _keep_columns(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         return [{name: row.get(name) for name in self.kept} for row in rows]
 

@@ -1,13 +1,13 @@
-"""The rows of Parquet, CSV and JSON lines and the images or recordings of folders, in parts that are read one by one.
+"""The rows of Parquet, CSV, JSON lines and XLSX, and the images or recordings of folders, in parts.
 
-The parts are the same for every number of processes.
+They are read one by one, and the same for every number of processes.
 """
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar
 
@@ -18,11 +18,11 @@ from .parquet_source import ParquetSource
 from .row_files import RowFiles
 from .row_source import InputPart, PartRows, RowSource, digest
 from .text_rows import csv_rows, json_rows
+from .xlsx_source import TYPED_AT_ONCE, XlsxSource
 
 # The columns of a folder of images, and of one of recordings.
 IMAGE, AUDIO = "image", "audio"
 PART_BYTES = 64 << 20  # bytes of a text file in a part, at most
-TYPED_AT_ONCE = 1024  # rows of JSON lines whose types are inferred together
 
 
 class FileSource(RowSource):
@@ -121,33 +121,15 @@ class JsonLinesSource(TextSource):
                 if typed:
                     waiting.append(row)
                 if len(waiting) == TYPED_AT_ONCE:
-                    self._infer_types(waiting, path)
+                    self.infer_types(waiting, path)
                     waiting = []
                 yield end
-            self._infer_types(waiting, path)
+            self.infer_types(waiting, path)
 
         for path in paths:
             with open_file(path) as file:
                 yield from _cut(path, ends(path, file), 0, rows)
         self.columns = tuple(columns)
-
-    def _infer_types(self, rows: Sequence[Mapping[str, Any]], path: str) -> None:
-        """Widen the types in `fields` so that they hold these rows too."""
-        for name in dict.fromkeys(name for row in rows for name in row):
-            import pyarrow as pa
-
-            known = self.fields.get(name)
-            try:
-                found = pa.array([row.get(name) for row in rows]).type
-                if pa.types.is_null(found) or isinstance(known, InputError):
-                    continue
-                both = [pa.schema([one]) for one in (known, pa.field(name, found)) if one is not None]
-                self.fields[name] = pa.unify_schemas(both, promote_options="permissive").field(name)
-            except (pa.ArrowException, OverflowError):
-                self.fields[name] = InputError(
-                    f"{path}: the column {name!r} holds values of several types, which Parquet does not have: "
-                    "write JSON lines, or do not keep it"
-                )
 
 
 # The column of what a task reads besides texts -> its files' source, and the ends of their names.
@@ -160,6 +142,7 @@ KINDS: dict[str, type[RowSource]] = {
     ".csv": CsvSource,
     ".jsonl": JsonLinesSource,
     ".ndjson": JsonLinesSource,
+    ".xlsx": XlsxSource,
 }
 
 

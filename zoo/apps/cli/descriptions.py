@@ -249,7 +249,7 @@ MAP = """\
 Run a checkpoint's task over every row of files, or every image or recording of folders, and write the results beside
 the rows.
 
-Each IN is a .parquet, .csv or .jsonl file, a folder of these, of images or of recordings, a pattern such as
+Each IN is a .parquet, .csv, .jsonl or .xlsx file, a folder of these, of images or of recordings, a pattern such as
 'photos/*.jpg', or a URI such as 's3://bucket/reviews/*.parquet'.  OUT is a .parquet, .csv or .jsonl file, or a folder
 that gets a file for each part."""
 
