@@ -19,7 +19,7 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")
 
 class Block(NamedTuple):
     language: str
-    line: int  # of the page, of its fence
+    line: int  # the line of its fence in the page
     text: str
 
     @property

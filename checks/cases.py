@@ -9,7 +9,7 @@ import torch
 from zoo.quant import QUANT_TYPES
 from zoo.quant.kinds import BLOCK_TYPES
 
-ALL = ("bfloat16", "float16", "float32")
+DTYPES = ("bfloat16", "float16", "float32")
 
 
 class Shape(NamedTuple):
@@ -42,13 +42,13 @@ def arguments(case: Case, dtype: str, device: str) -> list[Any]:
 # Arguments
 
 
-def _fused(B: int, T: int, H: int, K: int, G: int | None = None) -> tuple[Shape, Shape, Shape]:
+def _fused_heads(B: int, T: int, H: int, K: int, G: int | None = None) -> tuple[Shape, Shape, Shape]:
     """q, k, v as `ops.split_heads` cuts them out of a fused projection."""
     of = (B, T, H + 2 * (G or H), K)
     return Shape((B, T, H, K), of=of), Shape((B, T, G or H, K), of=of), Shape((B, T, G or H, K), of=of)
 
 
-def _apart(B: int, T: int, S: int, H: int, K: int, G: int | None = None) -> tuple[Shape, Shape, Shape]:
+def _separate_heads(B: int, T: int, S: int, H: int, K: int, G: int | None = None) -> tuple[Shape, Shape, Shape]:
     """q, k, v in arrays of their own; k and v may be a cache."""
     return Shape((B, T, H, K)), Shape((B, S, G or H, K)), Shape((B, S, G or H, K))
 
@@ -70,32 +70,32 @@ def _bias(H: int, T: int, width: int) -> Shape:
 
 # (name, arguments of attention but its scale and window, dtypes)
 _ATTENTION: tuple[tuple[str, tuple[Any, ...], tuple[str, ...]], ...] = (
-    ("bert-base", (*_fused(8, 512, 12, 64), None, None, None), ALL),
-    ("bert-base, padded", (*_fused(8, 512, 12, 64), None, _mask(8, 512), None), ("bfloat16", "float32")),
-    ("bert-base, odd length", (*_fused(2, 37, 12, 64), None, _mask(2, 37), None), ("bfloat16",)),
-    ("MiniLM-L6", (*_fused(32, 128, 12, 32), None, _mask(32, 128), None), ("bfloat16",)),
-    ("bert as decoder", (*_fused(1, 128, 12, 64), _start(1), _mask(1, 128), None), ("bfloat16",)),
-    ("vit-base", (*_fused(8, 197, 12, 64), None, None, None), ("bfloat16",)),
-    ("vit-huge", (*_fused(2, 257, 16, 80), None, None, None), ("bfloat16", "float32")),
-    ("beit-base", (*_fused(8, 197, 12, 64), None, None, _bias(12, 197, 208)), ("bfloat16", "float32")),
-    ("beit-base, tight bias", (*_fused(8, 197, 12, 64), None, None, _bias(12, 197, 197)), ("bfloat16",)),
-    ("detr encoder", (*_apart(1, 1050, 1050, 8, 32), None, _mask(1, 1050), None), ("bfloat16", "float32")),
-    ("detr decoder", (*_apart(1, 125, 1050, 8, 32), None, _mask(1, 1050), None), ("bfloat16",)),
-    ("trocr-small encoder", (*_fused(1, 578, 6, 64), None, None, None), ("bfloat16",)),
-    ("trocr-large prompt", (*_apart(4, 8, 64, 16, 64), _start(4), None, None), ("bfloat16",)),
-    ("llama-1b prompt", (*_apart(1, 512, 2048, 32, 64, 8), _start(1), None, None), ("bfloat16",)),
-    ("llama-8b prompt", (*_apart(1, 2048, 8192, 32, 128, 8), _start(1), None, None), ALL),
-    ("llama-8b batch", (*_apart(4, 500, 1000, 32, 128, 8), _start(4), _mask(4, 1000), None), ("bfloat16",)),
-    ("stories260K", (*_apart(1, 100, 512, 8, 8, 4), _start(1), None, None), ("bfloat16", "float32")),
+    ("bert-base", (*_fused_heads(8, 512, 12, 64), None, None, None), DTYPES),
+    ("bert-base, padded", (*_fused_heads(8, 512, 12, 64), None, _mask(8, 512), None), ("bfloat16", "float32")),
+    ("bert-base, odd length", (*_fused_heads(2, 37, 12, 64), None, _mask(2, 37), None), ("bfloat16",)),
+    ("MiniLM-L6", (*_fused_heads(32, 128, 12, 32), None, _mask(32, 128), None), ("bfloat16",)),
+    ("bert as decoder", (*_fused_heads(1, 128, 12, 64), _start(1), _mask(1, 128), None), ("bfloat16",)),
+    ("vit-base", (*_fused_heads(8, 197, 12, 64), None, None, None), ("bfloat16",)),
+    ("vit-huge", (*_fused_heads(2, 257, 16, 80), None, None, None), ("bfloat16", "float32")),
+    ("beit-base", (*_fused_heads(8, 197, 12, 64), None, None, _bias(12, 197, 208)), ("bfloat16", "float32")),
+    ("beit-base, tight bias", (*_fused_heads(8, 197, 12, 64), None, None, _bias(12, 197, 197)), ("bfloat16",)),
+    ("detr encoder", (*_separate_heads(1, 1050, 1050, 8, 32), None, _mask(1, 1050), None), ("bfloat16", "float32")),
+    ("detr decoder", (*_separate_heads(1, 125, 1050, 8, 32), None, _mask(1, 1050), None), ("bfloat16",)),
+    ("trocr-small encoder", (*_fused_heads(1, 578, 6, 64), None, None, None), ("bfloat16",)),
+    ("trocr-large prompt", (*_separate_heads(4, 8, 64, 16, 64), _start(4), None, None), ("bfloat16",)),
+    ("llama-1b prompt", (*_separate_heads(1, 512, 2048, 32, 64, 8), _start(1), None, None), ("bfloat16",)),
+    ("llama-8b prompt", (*_separate_heads(1, 2048, 8192, 32, 128, 8), _start(1), None, None), DTYPES),
+    ("llama-8b batch", (*_separate_heads(4, 500, 1000, 32, 128, 8), _start(4), _mask(4, 1000), None), ("bfloat16",)),
+    ("stories260K", (*_separate_heads(1, 100, 512, 8, 8, 4), _start(1), None, None), ("bfloat16", "float32")),
 )
 _DECODE: tuple[tuple[str, tuple[Any, ...], tuple[str, ...]], ...] = (
-    ("llama-8b", (*_apart(1, 1, 8192, 32, 128, 8), _start(1), None), ALL),
-    ("llama-8b, batch", (*_apart(8, 1, 4096, 32, 128, 8), _start(8), _mask(8, 4096)), ("bfloat16",)),
-    ("llama-1b", (*_apart(1, 1, 2048, 32, 64, 8), _start(1), None), ("bfloat16",)),
-    ("llama-8b, 4 queries", (*_apart(1, 4, 8192, 32, 128, 8), _start(1), None), ("bfloat16",)),
-    ("trocr-large, itself", (*_apart(4, 1, 64, 16, 64), _start(4), None), ("bfloat16", "float32")),
-    ("trocr-large, image", (*_apart(4, 1, 577, 16, 64), None, None), ("bfloat16",)),
-    ("stories260K", (*_apart(1, 1, 512, 8, 8, 4), _start(1), None), ("bfloat16", "float32")),
+    ("llama-8b", (*_separate_heads(1, 1, 8192, 32, 128, 8), _start(1), None), DTYPES),
+    ("llama-8b, batch", (*_separate_heads(8, 1, 4096, 32, 128, 8), _start(8), _mask(8, 4096)), ("bfloat16",)),
+    ("llama-1b", (*_separate_heads(1, 1, 2048, 32, 64, 8), _start(1), None), ("bfloat16",)),
+    ("llama-8b, 4 queries", (*_separate_heads(1, 4, 8192, 32, 128, 8), _start(1), None), ("bfloat16",)),
+    ("trocr-large, itself", (*_separate_heads(4, 1, 64, 16, 64), _start(4), None), ("bfloat16", "float32")),
+    ("trocr-large, image", (*_separate_heads(4, 1, 577, 16, 64), None, None), ("bfloat16",)),
+    ("stories260K", (*_separate_heads(1, 1, 512, 8, 8, 4), _start(1), None), ("bfloat16", "float32")),
 )
 
 
@@ -103,7 +103,7 @@ def _norms() -> list[Case]:
     made = []
     for D, like in ((384, "MiniLM"), (768, "bert-base"), (1024, "trocr-large")):
         x, row = Shape((4096, D)), Shape((D,))
-        dtypes = ALL if D == 768 else ("bfloat16",)
+        dtypes = DTYPES if D == 768 else ("bfloat16",)
         made += [
             Case(f"{like} {D}", "norm.layer_norm", (x, row, row, 1e-12), dtypes),
             Case(f"{like} {D}, residual", "norm.layer_norm", (x, row, row, 1e-12, x), dtypes),
@@ -111,7 +111,7 @@ def _norms() -> list[Case]:
         ]
     for D, like in ((2048, "llama-1b"), (4096, "llama-8b"), (8192, "llama-70b")):
         x, row = Shape((2048, D)), Shape((D,))
-        dtypes = ALL if D == 4096 else ("bfloat16",)
+        dtypes = DTYPES if D == 4096 else ("bfloat16",)
         made += [
             Case(f"{like} {D}", "norm.rms_norm", (x, row, 1e-5), dtypes),
             Case(f"{like} {D}", "norm.add_rms_norm", (x, x, row, 1e-5), dtypes),
@@ -122,20 +122,20 @@ def _norms() -> list[Case]:
 def _pointwise() -> list[Case]:
     row, F = Shape((3072,)), Shape((512, 3072))
     made = [
-        Case(f"{act}", "activations.bias_act_", (F, row, act), ALL if act == "gelu" else ("bfloat16",))
+        Case(f"{act}", "activations.bias_act_", (F, row, act), DTYPES if act == "gelu" else ("bfloat16",))
         for act in ("gelu", "gelu_tanh", "quick_gelu", "relu", "silu")
     ]
     return [
         *made,
         Case("gelu, no bias", "activations.bias_act_", (F, None, "gelu")),
-        Case("llama-8b, a token", "activations.glu", (Shape((1, 28672)), "silu"), ALL),
+        Case("llama-8b, a token", "activations.glu", (Shape((1, 28672)), "silu"), DTYPES),
         Case("llama-8b, a prompt", "activations.glu", (Shape((512, 28672)), "silu")),
     ]
 
 
 def _softmaxes() -> list[Case]:
     return [
-        Case("512 keys", "softmax.softmax", (Shape((8, 12, 512, 512)),), ALL),
+        Case("512 keys", "softmax.softmax", (Shape((8, 12, 512, 512)),), DTYPES),
         Case("92 classes", "softmax.softmax", (Shape((1, 125, 92)),)),
         Case("8192", "softmax.softmax", (Shape((4, 8192)),)),
     ]
@@ -146,8 +146,8 @@ def _ropes() -> list[Case]:
     for T, about in ((1, "a token"), (512, "a prompt")):
         for H, K, like in ((32, 64, "llama-1b"), (32, 128, "llama-8b")):
             angle, S = Shape((1, T, K // 2), "float32"), Shape((1, 2048, 8, K))
-            dtypes = ALL if (T, K) == (512, 128) else ("bfloat16",)
-            q, k, v = _fused(1, T, H, K, 8)
+            dtypes = DTYPES if (T, K) == (512, 128) else ("bfloat16",)
+            q, k, v = _fused_heads(1, T, H, K, 8)
             made += [
                 Case(f"{like}, {about}", "rope.rope", (q, angle, angle), dtypes),
                 Case(f"{like}, {about}", "rope.rope_write_", (q, k, v, angle, angle, S, S, _start(1)), dtypes),
@@ -170,7 +170,7 @@ def _gemvs() -> list[Case]:
     ]
 
 
-def _packed() -> list[Case]:
+def _packed_cases() -> list[Case]:
     def fields(kind: str, outputs: int, inputs: int) -> tuple[Shape, ...]:
         stored = zip(QUANT_TYPES[kind].fields, QUANT_TYPES[kind].shapes(outputs, inputs), strict=True)
         return tuple(Shape(shape, field.dtype) for field, shape in stored)
@@ -182,12 +182,12 @@ def _packed() -> list[Case]:
 
     kinds = "INT8", *(kind.name for kind in BLOCK_TYPES)
     return [
-        *(case("llama-8b up", kind, 1, 4096, 28672, ALL if kind == "INT4_32" else ("bfloat16",)) for kind in kinds),
+        *(case("llama-8b up", kind, 1, 4096, 28672, DTYPES if kind == "INT4_32" else ("bfloat16",)) for kind in kinds),
         case("llama-8b down", "INT4_32", 1, 14336, 4096),
-        case("llama-8b words", "INT8", 1, 4096, 128256, ALL),
-        *(case("llama-8b up", kind, 16, 4096, 28672, ALL if kind == "INT4_32" else ("bfloat16",)) for kind in kinds),
+        case("llama-8b words", "INT8", 1, 4096, 128256, DTYPES),
+        *(case("llama-8b up", kind, 16, 4096, 28672, DTYPES if kind == "INT4_32" else ("bfloat16",)) for kind in kinds),
         case("llama-8b down", "INT4_32", 4, 14336, 4096),
-        case("llama-8b down", "INT8", 4, 14336, 4096, ALL),
+        case("llama-8b down", "INT8", 4, 14336, 4096, DTYPES),
         *(case("llama-8b up", kind, 512, 4096, 28672, ("bfloat16", "float16")) for kind in kinds),
         case("llama-1b up", "INT4_32", 20, 2048, 16384),
     ]
@@ -199,19 +199,19 @@ CASES: tuple[Case, ...] = (
     *(
         Case(name, "attention.attention", (*a, 0.125, window))
         for name, a, window in (
-            ("modernbert-base", (*_fused(8, 512, 12, 64), None, None, None), 64),
-            ("mistral-7b prompt", (*_apart(1, 2048, 8192, 32, 128, 8), _start(1), None, None), 4095),
+            ("modernbert-base", (*_fused_heads(8, 512, 12, 64), None, None, None), 64),
+            ("mistral-7b prompt", (*_separate_heads(1, 2048, 8192, 32, 128, 8), _start(1), None, None), 4095),
         )
     ),
     Case(
         "mistral-7b",
         "decode.decode_attention",
-        (*_apart(1, 1, 8192, 32, 128, 8), _start(1), None, 0.125, 4095),
+        (*_separate_heads(1, 1, 8192, 32, 128, 8), _start(1), None, 0.125, 4095),
     ),
     *_norms(),
     *_softmaxes(),
     *_pointwise(),
     *_ropes(),
     *_gemvs(),
-    *_packed(),
+    *_packed_cases(),
 )

@@ -30,10 +30,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = str(ROOT / "zoo") + os.sep
 UNIX_ONLY = ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "readline", "posix", "syslog")
-NOT_IN_NAMES = frozenset('<>:"\\|?*')  # of Windows' files
+NOT_IN_NAMES = frozenset('<>:"\\|?*')  # Windows' files cannot be called so
 DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(10))])
 # What Linux has and the other one has not, by module.
-MISSING: dict[str, dict[str, frozenset[str]]] = {
+MISSING_NAMES: dict[str, dict[str, frozenset[str]]] = {
     platform: {module: frozenset(names.split()) for module, names in modules.items()}
     for platform, modules in {
         "windows": {
@@ -68,7 +68,7 @@ SET: dict[str, dict[str, dict[str, Any]]] = {
     "macos": {"sys": {"platform": "darwin"}},
 }
 
-GIVEN: dict[str, Any] = {}  # the built-in names of zoo's modules
+BUILTINS: dict[str, Any] = {}  # the built-in names of zoo's modules
 # A Python in the place of this one: options first, then what it runs.
 START = """#!/bin/sh
 export ZOO_ELSEWHERE={folder}
@@ -91,20 +91,20 @@ def simulate(platform: str) -> None:
     if loaded:
         raise RuntimeError(f"zoo is imported already: {loaded[0]}")
     real = builtins.__import__
-    modules = {name: _without(real(name), platform) for name in ("os", "sys", "signal", "fcntl", "resource")}
+    modules = {name: _strip_names(real(name), platform) for name in ("os", "sys", "signal", "fcntl", "resource")}
     absent = UNIX_ONLY if platform == "windows" else ()
 
-    def imported(name: str, *rest: Any) -> Any:
+    def import_module(name: str, *rest: Any) -> Any:
         if name in absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return modules[name] if name in modules else real(name, *rest)
 
-    GIVEN.update({**vars(builtins), "__import__": imported, "open": _without_proc(builtins.open)})
+    BUILTINS.update({**vars(builtins), "__import__": import_module, "open": _without_proc(builtins.open)})
     load = importlib.machinery.SourceFileLoader.exec_module
 
     def exec_module(self: Any, module: types.ModuleType) -> None:
         if (getattr(module, "__file__", None) or "").startswith(PACKAGE):
-            module.__dict__["__builtins__"] = GIVEN
+            module.__dict__["__builtins__"] = BUILTINS
         load(self, module)
 
     importlib.machinery.SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign]
@@ -113,14 +113,14 @@ def simulate(platform: str) -> None:
     _start_simulated(platform)
 
 
-def _without(module: types.ModuleType, platform: str) -> types.ModuleType:
+def _strip_names(module: types.ModuleType, platform: str) -> types.ModuleType:
     """A module as the other platform has it; what is set in it is set in Linux's."""
 
     before: dict[str, Any] = {}
 
     class Other(types.ModuleType):
         def __getattr__(self, name: str) -> Any:
-            if name in MISSING[platform].get(module.__name__, ()):
+            if name in MISSING_NAMES[platform].get(module.__name__, ()):
                 raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
             return SET[platform].get(module.__name__, {}).get(name) or getattr(module, name)
 
@@ -138,26 +138,26 @@ def _without(module: types.ModuleType, platform: str) -> types.ModuleType:
 
 
 def _without_proc(call: Callable[..., Any]) -> Callable[..., Any]:
-    def opened(file: Any, *rest: Any, **options: Any) -> Any:
+    def open_file(file: Any, *rest: Any, **options: Any) -> Any:
         if str(file).startswith("/proc/"):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
         return call(file, *rest, **options)
 
-    return opened
+    return open_file
 
 
 def _as_windows_files() -> None:
     """Replace the calls that change names of files, and opening files for text, by those that act as Windows' do."""
     rename, replace, unlink, rmdir, mkdir = os.rename, os.replace, os.unlink, os.rmdir, os.mkdir
 
-    def renamed(a: Any, b: Any, **options: Any) -> None:
+    def rename_file(a: Any, b: Any, **options: Any) -> None:
         if os.path.lexists(b):
             raise FileExistsError(errno.EEXIST, "Cannot create a file when that file already exists", str(b))
         _refuse_open(a)
         _refuse_name(b)
         rename(a, b, **options)
 
-    def replaced(a: Any, b: Any, **options: Any) -> None:
+    def replace_file(a: Any, b: Any, **options: Any) -> None:
         if os.path.isdir(b):
             raise PermissionError(errno.EACCES, "Access is denied", str(b))
         _refuse_open(a)
@@ -165,22 +165,28 @@ def _as_windows_files() -> None:
         _refuse_name(b)
         replace(a, b, **options)
 
-    def unlinked(path: Any, **options: Any) -> None:
+    def unlink_file(path: Any, **options: Any) -> None:
         if not options:
             _refuse_open(path)
         unlink(path, **options)
 
-    def directory_removed(path: Any, **options: Any) -> None:
+    def remove_directory(path: Any, **options: Any) -> None:
         if not options and os.path.realpath(path) == os.getcwd():
             raise PermissionError(errno.EACCES, "it is the working directory of a process", str(path))
         rmdir(path, **options)
 
-    def directory_made(path: Any, *rest: Any, **options: Any) -> None:
+    def make_directory(path: Any, *rest: Any, **options: Any) -> None:
         _refuse_name(path)
         mkdir(path, *rest, **options)
 
-    os.rename, os.replace, os.unlink, os.remove, os.rmdir = renamed, replaced, unlinked, unlinked, directory_removed
-    os.mkdir = directory_made
+    os.rename, os.replace, os.unlink, os.remove, os.rmdir = (
+        rename_file,
+        replace_file,
+        unlink_file,
+        unlink_file,
+        remove_directory,
+    )
+    os.mkdir = make_directory
     setattr(shutil, "_use_fd_functions", False)  # noqa: B010 - rmtree by names, as there
     text = io.open
 
@@ -193,7 +199,7 @@ def _as_windows_files() -> None:
         return text(file, mode, buffering, encoding, errors, newline, *rest, **options)
 
     io.open = builtins.open = open_text
-    GIVEN["open"] = _without_proc(open_text)
+    BUILTINS["open"] = _without_proc(open_text)
 
 
 def _refuse_name(path: Any) -> None:
@@ -262,7 +268,7 @@ def main(platform: str, kind: str, *arguments: str) -> None:
     this = sys.modules["__main__"] = types.ModuleType("__main__")
     this.__dict__["__file__"] = kind
     if kind.startswith(PACKAGE):
-        this.__dict__["__builtins__"] = GIVEN
+        this.__dict__["__builtins__"] = BUILTINS
     exec(code, this.__dict__)
 
 

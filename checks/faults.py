@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-COUNT, KILL, FULL = 1, 2, 3  # of faults.c: only count, kill the process, no room from there on
+COUNT, KILL, DISK_FULL = 1, 2, 3  # of faults.c: only count, kill the process, no room from there on
 LIBRARY = "ZOO_FAULTS"
 
 
@@ -39,6 +39,6 @@ def arm(how: int, change: int = 0) -> None:
     _library().faults_arm(how, change)
 
 
-def seen() -> int:
+def change_count() -> int:
     """The number of changes that the fork which was armed last has made."""
     return _library().faults_seen()

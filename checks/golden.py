@@ -43,7 +43,7 @@ def spec_of(family: str) -> str:
     )
 
 
-def drawn(shape: Any) -> np.ndarray:
+def random_floats(shape: Any) -> np.ndarray:
     """Floats -2 ... 2, the same on every machine."""
     return (np.random.default_rng(0).integers(-2048, 2048, tuple(shape)) / 1024).astype(np.float32)
 
@@ -58,7 +58,7 @@ def part(array: np.ndarray) -> np.ndarray:
 def inputs_of(golden: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arguments of the model."""
     found = {name[4:]: array for name, array in golden.items() if name.startswith("ids.")}
-    return found | {name[6:]: drawn(shape) for name, shape in golden.items() if name.startswith("drawn.")}
+    return found | {name[6:]: random_floats(shape) for name, shape in golden.items() if name.startswith("drawn.")}
 
 
 def outputs_of(model: Any, golden: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -76,7 +76,7 @@ class Counts:
 
     launches: int = 0
     programs: int = 0
-    flops: int = 0  # of tl.dot
+    flops: int = 0  # tl.dot's
     bytes_loaded: Counter[str] = field(default_factory=Counter)  # by the name of the kernel's argument
     bytes_stored: Counter[str] = field(default_factory=Counter)
 
@@ -143,7 +143,7 @@ def widen(bits: np.ndarray) -> np.ndarray:
     return (np.ascontiguousarray(bits).astype(np.uint32) << 16).view(np.float32)
 
 
-def narrow(x: np.ndarray) -> np.ndarray:
+def round_to_bfloat16(x: np.ndarray) -> np.ndarray:
     """The bits of the nearest bfloat16, ties to even."""
     x = np.array(x, np.float32, order="C")
     bits = x.view(np.uint32)
@@ -190,7 +190,7 @@ class StrictBuilder(stock.InterpreterBuilder):
         if before == after:
             return Handle(src.data, after)
         if after == tl.bfloat16:
-            return Handle(narrow(src.data), after)
+            return Handle(round_to_bfloat16(src.data), after)
         if before == tl.bfloat16:
             return Handle(widen(src.data).astype(stock._get_np_dtype(after)), after)
         return super().cast_impl(src, dst_type)
@@ -201,7 +201,7 @@ class StrictBuilder(stock.InterpreterBuilder):
         return super().create_fp_to_fp(src, dst_type, rounding_mode)
 
     def get_bf16(self, value: float) -> Any:
-        return Handle(narrow(np.array([value], np.float32)), tl.bfloat16)
+        return Handle(round_to_bfloat16(np.array([value], np.float32)), tl.bfloat16)
 
     # Arithmetic
 
@@ -283,7 +283,7 @@ class StrictBuilder(stock.InterpreterBuilder):
 def _poison(element: Any) -> Any:
     dtype = stock._get_np_dtype(element)
     if element == tl.bfloat16:
-        return narrow(np.array(np.nan))
+        return round_to_bfloat16(np.array(np.nan))
     if dtype.kind == "f":
         return np.nan
     return True if dtype.kind == "b" else np.iinfo(dtype).max

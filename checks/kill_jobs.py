@@ -58,7 +58,7 @@ def checkpoint(folder: Path, size: int) -> Path:
     return folder
 
 
-def same(found: Any, wanted: Any) -> bool:
+def equal_scores(found: Any, wanted: Any) -> bool:
     return np.allclose([one.score for one in found], [one.score for one in wanted], atol=1e-5)
 
 
@@ -196,7 +196,7 @@ class Export(Save):
     def check(self, finished: bool) -> None:
         if finished or self.out.exists():
             found = zoo.load(self.out, device="onnx")("a b")
-            assert any(same(found, wanted) for wanted in self.wanted), "another model"
+            assert any(equal_scores(found, wanted) for wanted in self.wanted), "another model"
 
 
 class Cache(Save):
@@ -204,7 +204,7 @@ class Cache(Save):
 
     def work(self, turn: int) -> None:
         os.environ["HF_ASSETS_CACHE"] = str(self.place / "cache")
-        assert same(zoo.load(self.models[0], device="onnx")("a b"), self.wanted[0]), "another graph"
+        assert equal_scores(zoo.load(self.models[0], device="onnx")("a b"), self.wanted[0]), "another graph"
 
     def check(self, finished: bool) -> None:
         if not finished:

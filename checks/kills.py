@@ -37,8 +37,8 @@ import zoo
 from . import faults
 from .kill_jobs import JOBS
 
-GOOD, REFUSED, WRONG = 0, 3, 4  # exit statuses of a fork
-FEW = 8  # changes that a job which was nearly done may still make
+EXIT_GOOD, EXIT_REFUSED, EXIT_WRONG = 0, 3, 4  # exit statuses of a fork
+EXTRA_CHANGES = 8  # changes that a job which was nearly done may still make
 PAGE = 4096
 
 
@@ -48,7 +48,7 @@ def fork(do: Callable[[], None], how: int | None = None, change: int = 0) -> int
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    status, errors = GOOD, os.fdopen(os.dup(2), "w")
+    status, errors = EXIT_GOOD, os.fdopen(os.dup(2), "w")
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
@@ -57,14 +57,14 @@ def fork(do: Callable[[], None], how: int | None = None, change: int = 0) -> int
             faults.arm(how, change)
         do()
     except BaseException as e:
-        status = REFUSED if isinstance(e, zoo.ZooError) and how is not None else WRONG
-        if status == WRONG:
+        status = EXIT_REFUSED if isinstance(e, zoo.ZooError) and how is not None else EXIT_WRONG
+        if status == EXIT_WRONG:
             traceback.print_exc(file=errors)
         errors.flush()
     os._exit(status)
 
 
-def spread(count: int, rng: random.Random) -> Iterator[float]:
+def spread_places(count: int, rng: random.Random) -> Iterator[float]:
     """Numbers from 0 to 1, `count` at a time spread over all of them, without end."""
     while True:
         places = [(i + rng.random()) / count for i in range(count)]
@@ -109,14 +109,16 @@ def stop(
         job = JOBS[name](folder / "place")
         whole = most = 0
         for number in range(2):  # the first time also fills caches
-            assert fork(partial(noted, job.work, number, folder / "modules"), faults.COUNT) == GOOD, f"{name}: no run"
-            whole, most = faults.seen(), bytes_of(job.place)
-            assert fork(partial(job.check, True)) == GOOD, name
+            assert fork(partial(run_and_note, job.work, number, folder / "modules"), faults.COUNT) == EXIT_GOOD, (
+                f"{name}: no run"
+            )
+            whole, most = faults.change_count(), bytes_of(job.place)
+            assert fork(partial(job.check, True)) == EXIT_GOOD, name
             job.reset()
             prepare(*(folder / "modules").read_text().split())
         done, stopped = 0, Counter[str]()
-        for number, part in enumerate(spread(count, rng)):
-            change = 1 + int(part * max(whole - done, FEW))
+        for number, part in enumerate(spread_places(count, rng)):
+            change = 1 + int(part * max(whole - done, EXTRA_CHANGES))
             at = f"{name}, stopped at change {change} after {done} of {whole}"
             if room:
                 free = int(math.exp(math.log(PAGE) + part * math.log(2 * most / PAGE)))
@@ -125,22 +127,22 @@ def stop(
             status = fork(partial(job.work, number), faults.COUNT if room else how, change)
             if room:
                 room.clear()
-            assert status != WRONG, f"{at}: see above"
-            finished = status == GOOD
-            assert fork(partial(job.check, finished)) == GOOD, f"{at}: see above"
-            if how == faults.FULL:
+            assert status != EXIT_WRONG, f"{at}: see above"
+            finished = status == EXIT_GOOD
+            assert fork(partial(job.check, finished)) == EXIT_GOOD, f"{at}: see above"
+            if how == faults.DISK_FULL:
                 torn = [path.name for path in job.place.rglob("*.part")]
                 assert not torn, f"{at}: {torn} is left"
             if finished:
                 job.reset()
             done = 0 if finished or not job.goes_on else min(done + change, whole)
             # A kill that the job outran is none: it had less to do than `whole`.
-            stopped["finished" if finished else "refused" if status == REFUSED else "killed"] += 1
-            enough = stopped["killed"] == count or (how == faults.FULL and number + 1 == count)
+            stopped["finished" if finished else "refused" if status == EXIT_REFUSED else "killed"] += 1
+            enough = stopped["killed"] == count or (how == faults.DISK_FULL and number + 1 == count)
             if enough or time.monotonic() > end:
                 break
-        assert fork(partial(job.work, 1)) == GOOD, f"{name} cannot be finished"
-        assert fork(partial(job.check, True)) == GOOD, f"{name}: see above"
+        assert fork(partial(job.work, 1)) == EXIT_GOOD, f"{name} cannot be finished"
+        assert fork(partial(job.check, True)) == EXIT_GOOD, f"{name}: see above"
     return {"changes": whole, **stopped}
 
 
@@ -166,7 +168,7 @@ def run() -> None:
     with tempfile.TemporaryDirectory(prefix="zoo-kills-") as cache:
         os.environ["HF_ASSETS_CACHE"] = cache
         for name in names:
-            way = faults.KILL if how == "kills" else faults.FULL
+            way = faults.KILL if how == "kills" else faults.DISK_FULL
             found = stop(name, math.ceil(args.count / len(names)), way, rng, how == "tmpfs", end)
             print(f"{name:10}", found, flush=True)
             if args.json:
@@ -177,7 +179,7 @@ def run() -> None:
                 args.json.write_text(json.dumps(kept, indent=1) + "\n")
 
 
-def noted(work: Callable[[int], None], number: int, modules: Path) -> None:
+def run_and_note(work: Callable[[int], None], number: int, modules: Path) -> None:
     """Do it, and write down which modules it has imported."""
     work(number)
     modules.write_text("\n".join(sys.modules), encoding="utf-8")

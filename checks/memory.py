@@ -52,7 +52,7 @@ class Argument:
         return f"{self.name} {self.shape} of {self.dtype}"
 
 
-NOBODY, MANY = -1, -2
+NO_THREAD, SEVERAL_THREADS = -1, -2
 
 
 class Shadow:
@@ -60,13 +60,13 @@ class Shadow:
 
     def __init__(self, first: int, count: int):
         self.first, self.count = first, count
-        self.writer = np.full(count, NOBODY, np.int32)
-        self.reader = np.full(count, NOBODY, np.int32)
+        self.writer = np.full(count, NO_THREAD, np.int32)
+        self.reader = np.full(count, NO_THREAD, np.int32)
 
     def read(self, at: np.ndarray, me: int) -> None:
         _no_other(self.writer[at], me, "program {} reads what program {} writes")
         readers = self.reader[at]
-        self.reader[at] = np.where((readers == NOBODY) | (readers == me), me, MANY)
+        self.reader[at] = np.where((readers == NO_THREAD) | (readers == me), me, SEVERAL_THREADS)
 
     def write(self, at: np.ndarray, me: int) -> None:
         _no_other(self.writer[at], me, "programs {} and {} write to the same place")
@@ -75,9 +75,9 @@ class Shadow:
 
 
 def _no_other(programs: np.ndarray, me: int, message: str) -> None:
-    others = programs[(programs != NOBODY) & (programs != me)]
+    others = programs[(programs != NO_THREAD) & (programs != me)]
     if others.size:
-        raise RaceError(message.format(me, "another" if others[0] == MANY else others[0]))
+        raise RaceError(message.format(me, "another" if others[0] == SEVERAL_THREADS else others[0]))
 
 
 class Memory:

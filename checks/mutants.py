@@ -23,10 +23,10 @@ EPILOG = "exit status: 0 every fault is found, 1 one is not or cannot be made, 2
 
 ROOT = Path(__file__).parent.parent
 FAULTS = Path(__file__).parent / "mutations.txt"
-COPIED = ("zoo", "checks", "tests/kernels", "tests/conftest.py", "pyproject.toml")
+COPIED_PATHS = ("zoo", "checks", "tests/kernels", "tests/conftest.py", "pyproject.toml")
 KERNELS = Path("zoo", "engines", "triton")
-FAILED = 1  # pytest's exit status where tests ran and some of them failed
-PATIENCE = 300  # seconds after which tests that still run have met an endless loop
+TESTS_FAILED = 1  # pytest's exit status where tests ran and some of them failed
+MAX_SECONDS = 300  # seconds after which tests that still run have met an endless loop
 
 
 class Mutation(NamedTuple):
@@ -92,7 +92,7 @@ def run_all(mutations: Sequence[Mutation], workers: int, root: Path = ROOT) -> I
         for number in range(workers):
             copies.put(copy_package(root, Path(scratch, str(number))))
 
-        def tried(mutation: Mutation) -> Outcome:
+        def run_mutation(mutation: Mutation) -> Outcome:
             copy = copies.get()
             try:
                 return try_mutation(copy, mutation)
@@ -102,19 +102,19 @@ def run_all(mutations: Sequence[Mutation], workers: int, root: Path = ROOT) -> I
         # Tests that fail anyway would find every fault, so the kernels are tried as they are first.
         running = []
         for module in dict.fromkeys(m.module for m in mutations):
-            sound = tried(Mutation(module, "", "", "", ""))
+            sound = run_mutation(Mutation(module, "", "", "", ""))
             of_module = [m for m in mutations if m.module == module]
             if sound.found or "passed" not in sound.words:
                 yield from (Outcome(m, False, f"without the fault: {sound.words}") for m in of_module)
             else:
-                running += [pool.submit(tried, m) for m in of_module]
+                running += [pool.submit(run_mutation, m) for m in of_module]
         for done in as_completed(running):
             yield done.result()
 
 
 def copy_package(root: Path, to: Path) -> Path:
     """Copy the files that the kernels' tests need into another folder."""
-    for name in COPIED:
+    for name in COPIED_PATHS:
         source, target = root / name, to / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
@@ -146,7 +146,7 @@ def try_mutation(copy: Path, mutation: Mutation) -> Outcome:
         status, text = run_tests(copy, mutation)
     finally:
         path.write_text(source, encoding="utf-8")
-    return Outcome(mutation, status == FAILED or status < 0, words_of(status, text))
+    return Outcome(mutation, status == TESTS_FAILED or status < 0, words_of(status, text))
 
 
 def run_tests(copy: Path, mutation: Mutation) -> tuple[int, str]:
@@ -158,7 +158,7 @@ def run_tests(copy: Path, mutation: Mutation) -> tuple[int, str]:
     environment["TRITON_INTERPRET"] = "1"
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other packages' plugins take longer to load than most tests
     try:
-        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=MAX_SECONDS)
     except subprocess.TimeoutExpired:
         return -1, ""
     return done.returncode, done.stdout

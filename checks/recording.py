@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-OUT = Path(__file__).parent.parent / "docs" / "terminal.svg"
+OUT_PATH = Path(__file__).parent.parent / "docs" / "terminal.svg"
 COMMANDS = ("zoo example page.png", "zoo table page.png", 'zoo run stories260k "Once upon a time" --max-new-tokens 100')
 COLUMNS, CELL, LINE, PAD = 100, 8.43, 18, 16  # characters; pixels
 COLOURS = {"": "#d4d7dd", "1": "#ffffff", "2": "#8b929e", "31": "#ff7b72", "32": "#7ee787", "33": "#e3b341"}
@@ -46,7 +46,7 @@ def record(command: str, folder: str) -> list[tuple[float, str]]:
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
     env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
-    env["PYTHONPATH"] = str(OUT.parent.parent)
+    env["PYTHONPATH"] = str(OUT_PATH.parent.parent)
     begin, events = time.perf_counter(), []
     child = subprocess.Popen(command, shell=True, cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
@@ -128,10 +128,10 @@ def svg(recorded: dict[str, list[tuple[float, str]]]) -> str:
 def main() -> int:
     folder = tempfile.mkdtemp()
     try:
-        OUT.write_text(svg({command: record(command, folder) for command in COMMANDS}), encoding="utf-8")
+        OUT_PATH.write_text(svg({command: record(command, folder) for command in COMMANDS}), encoding="utf-8")
     finally:
         shutil.rmtree(folder)
-    print(f"{OUT}: {OUT.stat().st_size / 1000:.0f} kB")
+    print(f"{OUT_PATH}: {OUT_PATH.stat().st_size / 1000:.0f} kB")
     return 0
 
 

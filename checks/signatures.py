@@ -48,11 +48,13 @@ def keywords() -> str:
         parts.append(_typed_dict(name, base, about, {one: types[one] for one in names if one not in said}))
         said |= set(names)
     fields = {
-        one.name: _given(str(one.type)) for one in dataclasses.fields(GenerationConfig) if one.name not in NOT_OF_A_CALL
+        one.name: _call_type(str(one.type))
+        for one in dataclasses.fields(GenerationConfig)
+        if one.name not in NOT_OF_A_CALL
     }
     about = "The fields of `zoo.generate.GenerationConfig` that a call may set."
     parts.append(_typed_dict("GenerationOptions", "TypedDict", about, fields))
-    return _formatted("\n\n\n".join(parts), KEYWORDS)
+    return _format_code("\n\n\n".join(parts), KEYWORDS)
 
 
 def stub() -> str:
@@ -78,7 +80,7 @@ def stub() -> str:
         "Name = str | os.PathLike[str]\n__version__: str",
     ]
     rest = [_signature(one) for name, one in functions.items() if not name.startswith("__")]
-    return _formatted(f"# Written by `{NOTE}`.\n" + "\n".join(imports + overloads + rest), STUB)
+    return _format_code(f"# Written by `{NOTE}`.\n" + "\n".join(imports + overloads + rest), STUB)
 
 
 def _typed_dict(name: str, base: str, about: str, fields: dict[str, str]) -> str:
@@ -86,13 +88,13 @@ def _typed_dict(name: str, base: str, about: str, fields: dict[str, str]) -> str
     return f'class {name}({base}, total=False):\n    """{about}"""\n\n{lines.rstrip()}'
 
 
-def _given(type_: str) -> str:
+def _call_type(type_: str) -> str:
     """What a call may give for a field: a tuple's one value, or any sequence of them."""
     inner = re.fullmatch(r"tuple\[(.*), \.\.\.\]", type_)
     if inner is None:
         return type_
     one = inner[1]
-    return f"Sequence[{_given(one).split(' | ')[-1]}]" if one.startswith("tuple") else f"{one} | Sequence[{one}]"
+    return f"Sequence[{_call_type(one).split(' | ')[-1]}]" if one.startswith("tuple") else f"{one} | Sequence[{one}]"
 
 
 def _classes(kind: TaskKind) -> list[type]:
@@ -110,7 +112,7 @@ def _signature(function: ast.FunctionDef) -> str:
     )
 
 
-def _formatted(text: str, path: Path) -> str:
+def _format_code(text: str, path: Path) -> str:
     """The text as ruff writes it."""
     for command in (["check", "--select=I", "--fix-only", "--quiet"], ["format"]):
         text = subprocess.run(

@@ -43,9 +43,9 @@ FILES = (
     *(f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")),
 )
 MERMAID = ROOT / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"  # `npm install --no-save mermaid@11`
-GUIDES = "Guides by job"  # of mkdocs.yml
+GUIDES = "Guides by job"  # a heading in mkdocs.yml
 # Beginning of a benchmark's row, or the whole name of its file before the date -> model_type.
-MEASURED = {
+FAMILY_OF_ROW = {
     "bert-base": "bert",
     "minilm": "bert",
     "roberta-base": "roberta",
@@ -88,7 +88,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     sources = {name: source for source, name in PAGES.items()}
     folder = (ROOT / sources.get(page.file.src_uri, f"docs/{page.file.src_uri}")).parent
 
-    def moved(found: re.Match[str]) -> str:
+    def move_link(found: re.Match[str]) -> str:
         target = (folder / found[1]).resolve()
         if not found[1] or ":" in found[1] or not target.is_relative_to(ROOT):
             return found[0]
@@ -96,7 +96,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         name = "index.md" if name == "docs/README.md" else PAGES.get(name, name)
         return f"]({name.removeprefix('docs/').removeprefix('zoo/data/')}{found[2]})"
 
-    return re.sub(r"\]\(([^)#\s]*)((?:#[^)]*)?)\)", moved, markdown)
+    return re.sub(r"\]\(([^)#\s]*)((?:#[^)]*)?)\)", move_link, markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -138,15 +138,15 @@ def evidence(reports: list[Path]) -> dict[str, Any]:
     return out
 
 
-def measured() -> Mapping[str, list[tuple[float, str]]]:
+def ratios_by_family() -> Mapping[str, list[tuple[float, str]]]:
     """For each family zoo's time over transformers', and the row."""
     found: dict[str, list[tuple[float, str]]] = {}
     for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
         for name, ratio in _ratios(result):
-            label = next((b for b in MEASURED if name.startswith(b) or path.name.startswith(b)), None)
+            label = next((b for b in FAMILY_OF_ROW if name.startswith(b) or path.name.startswith(b)), None)
             if label and "backbone" not in name:
-                found.setdefault(MEASURED[label], []).append((ratio, name))
+                found.setdefault(FAMILY_OF_ROW[label], []).append((ratio, name))
     return found
 
 
@@ -164,7 +164,7 @@ def families_page() -> str:
     from zoo.registry import FAMILIES
 
     proof = json.loads(EVIDENCE.read_text(encoding="utf-8"))
-    speed = measured()
+    speed = ratios_by_family()
     rows, classes = [], []
     for name, family in sorted(FAMILIES.items()):
         cells = [_proof(proof.get(device, {}), name) for device in DEVICES]

@@ -21,7 +21,7 @@ def chat(checkpoint: str, questions: Iterable[str], system: str | None = None, *
         print()
 
 
-def typed() -> Iterable[str]:
+def read_lines() -> Iterable[str]:
     """The lines that a user types."""
     while True:
         print("> ", end="", flush=True)
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--system", help="the instructions that the chat begins with")
     parser.add_argument("--max-new-tokens", type=int, default=512)
     args = parser.parse_args()
-    chat(args.file, typed(), args.system, max_new_tokens=args.max_new_tokens)
+    chat(args.file, read_lines(), args.system, max_new_tokens=args.max_new_tokens)
 
 
 if __name__ == "__main__":

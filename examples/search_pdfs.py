@@ -17,7 +17,7 @@ import zoo
 from zoo.apps.documents import open_document
 
 CHECKPOINT = "sentence-transformers/all-MiniLM-L6-v2"
-WORDS, STEP = 120, 90  # of a passage, and from one passage to the next
+WORDS, STEP = 120, 90  # words in a passage, and from one passage to the next
 
 
 class Hit(NamedTuple):

@@ -22,7 +22,7 @@ from torch import nn
 
 from training import fonts, pages, tables, text
 from training.typeset import scans
-from zoo.apps.documents.turns import NAMES, SIDEWAYS, UPRIGHT, UPSIDE_DOWN, WEIGHTS, text_windows
+from zoo.apps.documents.turns import NAMES, NOT_TURNED, SIDEWAYS, UPSIDE_DOWN, WEIGHTS, text_windows
 
 WIDTHS = 12, 24, 48, 64
 NOTO = "truetype/noto/Noto"
@@ -114,9 +114,9 @@ def examples(numbers: range, held_out: bool = False, most: int = 24) -> tuple[np
     found, classes = [], []
     for number in numbers:
         page = draw_page(number, held_out)
-        for quarters, label in ((0, UPRIGHT), (1, SIDEWAYS), (3, SIDEWAYS)):
+        for quarters, label in ((0, NOT_TURNED), (1, SIDEWAYS), (3, SIDEWAYS)):
             windows = text_windows(
-                np.ascontiguousarray(np.rot90(page, quarters)), most if label == UPRIGHT else most // 2
+                np.ascontiguousarray(np.rot90(page, quarters)), most if label == NOT_TURNED else most // 2
             )
             found.append((255 * windows).astype(np.uint8))
             classes += [label] * len(windows)
@@ -186,7 +186,7 @@ def main() -> None:
         windows, classes = torch.tensor(x[rows], dtype=torch.float32) / 255, torch.tensor(y[rows])
         over = torch.rand(batch) < 0.5
         windows[over] = windows[over].flip(1, 2)
-        classes[over & (classes == UPRIGHT)] = UPSIDE_DOWN
+        classes[over & (classes == NOT_TURNED)] = UPSIDE_DOWN
         shift = int(generator.integers(-2, 3))
         windows = torch.roll(windows, shift, 1)
         loss = nn.functional.cross_entropy(model(windows), classes, label_smoothing=0.02)
@@ -205,9 +205,9 @@ def evaluate(model: nn.Module, x: np.ndarray, y: np.ndarray) -> dict[str, float]
     with torch.no_grad():
         windows = torch.tensor(x, dtype=torch.float32) / 255
         found = torch.cat([model(part).argmax(1) for part in windows.split(4096)]).numpy()
-        over = torch.cat([model(part.flip(1, 2)).argmax(1) for part in windows[y == UPRIGHT].split(4096)]).numpy()
+        over = torch.cat([model(part.flip(1, 2)).argmax(1) for part in windows[y == NOT_TURNED].split(4096)]).numpy()
     right = {
-        UPRIGHT: found[y == UPRIGHT] == UPRIGHT,
+        NOT_TURNED: found[y == NOT_TURNED] == NOT_TURNED,
         UPSIDE_DOWN: over == UPSIDE_DOWN,
         SIDEWAYS: found[y == SIDEWAYS] == SIDEWAYS,
     }

@@ -217,7 +217,7 @@ class KVCache:
                 arrays[i][:, :most] = kept
         self.dropped_counts = self.counts - left
 
-    def checked(self, lengths: Array, T: int) -> np.ndarray:
+    def check_lengths(self, lengths: Array, T: int) -> np.ndarray:
         """The lengths (B,), if they are from 1 to T; InputError otherwise."""
         lengths, batch = np.asarray(lengths, np.int64), len(self.counts)
         if lengths.shape != (batch,) or lengths.min() < 1 or lengths.max() > T:
@@ -236,11 +236,11 @@ class KVCache:
             if larger is not None and len(larger.counts) >= rows and all(map(_begins, larger.keys, self.keys)):
                 self._start, self._window_start = larger._start[:rows], larger._window_start[:rows]
                 for mine, memory in ((self.keys, larger.keys), (self.values, larger.values)):
-                    mine[:] = [_repeated(*each, every) for each in zip(mine, lengths, memory, strict=True)]
+                    mine[:] = [_repeat_rows(*each, every) for each in zip(mine, lengths, memory, strict=True)]
             else:
                 self._start, self._window_start = ops.zeros((rows,), self._start), ops.zeros((rows,), self._start)
                 for mine in (self.keys, self.values):
-                    mine[:] = [_repeated(x, n, None, every) for x, n in zip(mine, lengths, strict=True)]
+                    mine[:] = [_repeat_rows(x, n, None, every) for x, n in zip(mine, lengths, strict=True)]
             self.counts, self.dropped_counts, self._window_counted = counts, dropped, None
             return
         self._start, self._window_start = self._start[:rows], self._window_start[:rows]
@@ -304,9 +304,9 @@ class LayerCache:
         start = self._room(*k.shape[:2])
         ops.write_(cache.keys[layer], k, start)
         ops.write_(cache.values[layer], v, start)
-        return self._seen(k.shape[1], masked)
+        return self._keys_and_values(k.shape[1], masked)
 
-    def extend_rotated(
+    def rotate_and_extend(
         self,
         q: Array,
         k: Array,
@@ -323,7 +323,7 @@ class LayerCache:
         start = self._room(*k.shape[:2])  # which may replace the layer's memory
         places = cache.keys[layer], cache.values[layer], start
         q = ops.rope_write_(q, k, v, *cos_sin, *places, interleaved=interleaved)
-        return (q, *self._seen(k.shape[1], masked))
+        return (q, *self._keys_and_values(k.shape[1], masked))
 
     def attention_arguments(self, visible: dict[str, Any]) -> dict[str, Any]:
         """Arguments of `ops.attention`, with `start` (B,) and a mask (B, length + T) of the keys that the layer has."""
@@ -354,7 +354,7 @@ class LayerCache:
     def cross(self, value: tuple[Array, Array, Array | None]) -> None:
         self._cache.cross[self._layer] = value
 
-    def _seen(self, T: int, masked: bool) -> tuple[Array, Array]:
+    def _keys_and_values(self, T: int, masked: bool) -> tuple[Array, Array]:
         cache = self._cache
         keys, values = cache.keys[self._layer], cache.values[self._layer]
         if cache.whole and not masked:
@@ -363,7 +363,7 @@ class LayerCache:
         return keys[:, :total], values[:, :total]
 
 
-def _repeated(x: Array, length: int, memory: Array | None, index: Any) -> Array:
+def _repeat_rows(x: Array, length: int, memory: Array | None, index: Any) -> Array:
     out: Any = ops.zeros((index.shape[0], *x.shape[1:]), x) if memory is None else memory[: index.shape[0]]
     out[:, :length] = x[:, :length][index]
     return out

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from .ops.on_numpy import threads as numpy_threads
 
-AHEAD = 2  # items for each process that are drawn before their turn to be yielded
+ITEMS_AHEAD = 2  # items for each process that are drawn before their turn to be yielded
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -90,7 +90,7 @@ class Processes:
         waiting: deque[tuple[Item, Future[Result]]] = deque()
         items, more = iter(items), True
         while True:
-            while more and free and len(waiting) < len(self._processes) * AHEAD:
+            while more and free and len(waiting) < len(self._processes) * ITEMS_AHEAD:
                 for item in items:
                     process = free.pop()
                     future = process.submit(item)

@@ -115,7 +115,7 @@ def fuzz(names: list[str], seconds: float, seed: int, count: int = 0, guided: bo
             run(name, seed, max(some, 0.5), max(count - result["inputs"], 0), result, guided=guided)
             seed += 1
         print(
-            f"{name:18} {result['inputs']:>9} inputs, {result['refused']:>9} refused, {_failed(result)} failed",
+            f"{name:18} {result['inputs']:>9} inputs, {result['refused']:>9} refused, {_failure_count(result)} failed",
             flush=True,
         )
     return results
@@ -131,7 +131,7 @@ def replay(names: list[str]) -> dict[str, TargetResult]:
     return results
 
 
-def _failed(result: TargetResult) -> int:
+def _failure_count(result: TargetResult) -> int:
     return sum(result[kind] for kind in ("raw", "outside", "crash", "hang"))
 
 
@@ -160,7 +160,7 @@ def main() -> int:
         for data in result.failures.values():
             (options.keep / name).mkdir(parents=True, exist_ok=True)
             (options.keep / name / hashlib.sha256(data).hexdigest()[:12]).write_bytes(data)
-    total, failed = sum(r["inputs"] for r in results.values()), sum(map(_failed, results.values()))
+    total, failed = sum(r["inputs"] for r in results.values()), sum(map(_failure_count, results.values()))
     print(f"{total} inputs, {failed} failed")
     if options.json:
         found = {name: {**result, "failures": sorted(result.failures)} for name, result in results.items()}

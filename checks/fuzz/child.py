@@ -90,7 +90,7 @@ def where(error: BaseException) -> str:
     return f"{type(error).__name__} in {place}: {str(error)[:160]}"
 
 
-def tried(target: Target, data: bytes, folder: Path, watch: Watch) -> tuple[str, str]:
+def try_input(target: Target, data: bytes, folder: Path, watch: Watch) -> tuple[str, str]:
     """("accepted" | "refused" | "raw" | "outside", what was said)."""
     watch.on, watch.seen = True, ""
     try:
@@ -122,7 +122,7 @@ def limit(target: Target) -> None:
         resource.setrlimit(kind, (most, most))
 
 
-sys.dont_write_bytecode = True  # of modules that are imported late: it would be a file outside of the folder
+sys.dont_write_bytecode = True  # a module imported late would write a file outside of the folder
 
 
 class Trial:
@@ -144,13 +144,13 @@ class Trial:
         self._known: set[str] = set()
 
     def run(self, data: bytes) -> tuple[str, str]:
-        """Try an input, and print a line for a failure that leaves the process alive -> as `tried`."""
+        """Try an input, and print a line for a failure that leaves the process alive -> as `try_input`."""
         os.pwrite(self._current, STATE.pack(self.done, self.refused) + data, 0)
         os.ftruncate(self._current, STATE.size + len(data))
         # Of the processor, so that a machine with much to do makes no hang; and by the clock, for what only waits.
         signal.setitimer(signal.ITIMER_PROF, self.target.seconds)
         signal.setitimer(signal.ITIMER_REAL, 12 * self.target.seconds)
-        kind, said = tried(self.target, data, self._own, self._watch)
+        kind, said = try_input(self.target, data, self._own, self._watch)
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         self.done += 1

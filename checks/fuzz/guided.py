@@ -26,13 +26,13 @@ def main(name: str, seed: int, seconds: float, count: int, folder: Path) -> None
         (corpus / str(i)).write_bytes(data)
     end = time.monotonic() + seconds
 
-    def one(data: bytes) -> None:
+    def run_one(data: bytes) -> None:
         trial.run(data)
         if time.monotonic() > end or trial.done == count:
             trial.end()
             os._exit(0)  # libFuzzer has no way to stop
 
-    def changed(data: bytes, most: int, seed: int) -> bytes:
+    def mutate(data: bytes, most: int, seed: int) -> bytes:
         """As the target changes inputs; now and then as libFuzzer does, which knows the constants of comparisons."""
         rng = random.Random(seed)
         return atheris.Mutate(data, most) if rng.random() < 0.2 else trial.target.mutate(rng, data)[:most]
@@ -40,7 +40,7 @@ def main(name: str, seed: int, seconds: float, count: int, folder: Path) -> None
     # Limits of time and memory are those of `child`; every child begins with the seeds.
     options = [f"-seed={seed % 2**31 + 1}", "-max_len=1048576", "-timeout=0", "-rss_limit_mb=0", "-handle_alrm=0"]
     options += ["-len_control=0", "-verbosity=0", "-print_final_stats=0"]
-    atheris.Setup([sys.argv[0], *options, str(corpus)], one, custom_mutator=changed)
+    atheris.Setup([sys.argv[0], *options, str(corpus)], run_one, custom_mutator=mutate)
     atheris.Fuzz()
 
 

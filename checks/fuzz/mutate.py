@@ -74,7 +74,7 @@ def of_json(values: Sequence[Any] = ()) -> Mutator:
             return raw(rng, data)
         try:
             for _ in range(rng.choice((1, 1, 1, 2, 4))):
-                root = _changed(rng, root, choices)
+                root = _change_node(rng, root, choices)
             text = json.dumps(root, ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass")
         except (ValueError, RecursionError):  # a node was put into itself
             return raw(rng, data)
@@ -83,7 +83,7 @@ def of_json(values: Sequence[Any] = ()) -> Mutator:
     return mutate
 
 
-def _changed(rng: random.Random, root: Any, choices: Sequence[Any]) -> Any:
+def _change_node(rng: random.Random, root: Any, choices: Sequence[Any]) -> Any:
     """The tree with one node changed in place, or another root."""
     nodes = [(parent, key) for parent in _inner(root) for key in _keys(parent)]
     if not nodes or rng.random() < 0.01:
@@ -204,10 +204,10 @@ def of_zip(rng: random.Random, data: bytes) -> bytes:
             members[i] = rng.choice([name + "x", "../" + name, name[:-1], "archive/data.pkl"]), body
     if rng.random() < 0.1:
         rng.shuffle(members)
-    return zipped(dict(members), rng.choice((zipfile.ZIP_STORED,) * 9 + (zipfile.ZIP_DEFLATED,)))
+    return zip_members(dict(members), rng.choice((zipfile.ZIP_STORED,) * 9 + (zipfile.ZIP_DEFLATED,)))
 
 
-def zipped(members: Mapping[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+def zip_members(members: Mapping[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
     """A zip file of the members, the same at any time of day."""
     out = BytesIO()
     with zipfile.ZipFile(out, "w") as file:

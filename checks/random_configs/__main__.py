@@ -28,7 +28,7 @@ from .comparing import EQUAL, FAILURES, NO_PAIR, REFUSED  # noqa: E402
 
 PAIRS = 3000
 BATCH = 8  # pairs that a process is given at a time
-RENEWED = 400  # pairs after which the processes are replaced: torch and transformers keep some memory of each
+PAIRS_A_PROCESS = 400  # pairs after which the processes are replaced: torch and transformers keep some memory of each
 
 
 def batches(families: list[str], number: int | None, done: set[tuple[str, int]]) -> Iterator[tuple[str, list[int]]]:
@@ -45,7 +45,7 @@ def batches(families: list[str], number: int | None, done: set[tuple[str, int]])
         first += BATCH
 
 
-def everything(options: argparse.Namespace, log: Any, done: set[tuple[str, int]]) -> Iterator[Found]:
+def run_pairs(options: argparse.Namespace, log: Any, done: set[tuple[str, int]]) -> Iterator[Found]:
     """The pairs, as they are done, until there are enough or the time is over."""
     options.running = deque(maxlen=2 * options.jobs)
     waiting, end = batches(options.family, options.number, done), time.monotonic() + options.seconds
@@ -55,7 +55,7 @@ def everything(options: argparse.Namespace, log: Any, done: set[tuple[str, int]]
         count, running = 0, deque[Future[list[Found]]]()
         with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
             while not over or running:
-                while not over and count < RENEWED * options.jobs and len(running) < 2 * options.jobs:
+                while not over and count < PAIRS_A_PROCESS * options.jobs and len(running) < 2 * options.jobs:
                     batch = next(waiting, None)
                     if batch is None or pairs >= options.pairs or time.monotonic() > end:
                         over = True
@@ -118,7 +118,7 @@ def main(argv: list[str] | None = None) -> int:
             if not before and not options.log.stat().st_size:
                 log.write(json.dumps({"seed": options.seed}) + "\n")
         try:
-            for found in everything(options, log, {(found.family, found.number) for found in before}):
+            for found in run_pairs(options, log, {(found.family, found.number) for found in before}):
                 every.append(found)
                 if found.kind in FAILURES or options.number is not None:
                     report(found, options.seed)

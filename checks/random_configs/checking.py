@@ -17,7 +17,7 @@ from .pictures import compare_pictures
 from .plan import Plan, draw
 from .saving import compare_saved
 
-SECONDS = 60  # that a pair may compute, which takes a fifth of one
+SECONDS = 60  # a pair takes a fifth of one
 WAIT = 900  # seconds that it may take with all waiting, on a busy machine
 CHECKS: dict[str, Callable[[Plan, Path], Verdict]] = {
     "forward": compare_outputs,
@@ -71,11 +71,11 @@ def _stop(_: int, frame: FrameType | None) -> None:
     raise TooLongError(f"after {SECONDS} seconds of computing, or {WAIT} of waiting")
 
 
-def least(plan: Plan, verdict: Verdict) -> tuple[Plan, Verdict]:
+def minimize(plan: Plan, verdict: Verdict) -> tuple[Plan, Verdict]:
     """The failing pair with no change more than it takes, and its verdict."""
     at = 0
     while at < len(plan.changes):
-        smaller = plan.without(at)
+        smaller = plan.drop_change(at)
         again = check(smaller)
         if again.kind == verdict.kind and again.kind in FAILURES:
             plan, verdict = smaller, again
@@ -91,6 +91,6 @@ def run(family: str, seed: int, numbers: list[int]) -> list[Found]:
         plan = draw(family, seed, number)
         verdict = check(plan)
         if verdict.kind in FAILURES:
-            plan, verdict = least(plan, verdict)
+            plan, verdict = minimize(plan, verdict)
         found.append(Found(family, number, verdict.kind, str(plan), verdict.said, plan.job, plan.device))
     return found

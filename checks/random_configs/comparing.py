@@ -17,7 +17,7 @@ from .folder import NoPairError, Theirs
 from .inputs import Arguments, arguments
 from .plan import Plan
 
-TIMES = 3  # zoo's error to float64 may be as many times as large as transformers' own in float32
+ERROR_RATIO = 3  # zoo's error to float64 may be as many times as large as transformers' own in float32
 
 EQUAL, REFUSED, DIFFERS, RAISES, NO_PAIR = "equal", "refused", "differs", "raises", "no pair"
 FAILURES = (DIFFERS, RAISES)
@@ -34,7 +34,7 @@ class RefusedError(Exception):
     """zoo does not take it, and says what."""
 
 
-def guarded(plan: Plan, do: Callable[[], Any]) -> Any:
+def call_zoo(plan: Plan, do: Callable[[], Any]) -> Any:
     """What zoo returns; RefusedError, with its words, where it names what it does not take."""
     try:
         return do()
@@ -48,13 +48,13 @@ def guarded(plan: Plan, do: Callable[[], Any]) -> Any:
 def compare_outputs(plan: Plan, folder: Path) -> Verdict:
     """Call both with the same arguments."""
     theirs = Theirs(folder, plan.read_as)
-    model = guarded(plan, lambda: read(plan, folder))
+    model = call_zoo(plan, lambda: read(plan, folder))
     given = arguments(model, plan.rng(1))
     wanted = finite(theirs.outputs(given.arrays, given.switches))
-    found = guarded(plan, lambda: call(model, given))
+    found = call_zoo(plan, lambda: call(model, given))
     said = difference(found, wanted, given, lambda: Theirs(folder, plan.read_as, "float64"))
     if said:
-        return Verdict(DIFFERS, f"{said}; {described(given)}")
+        return Verdict(DIFFERS, f"{said}; {describe(given)}")
     return Verdict(EQUAL)
 
 
@@ -70,7 +70,7 @@ def call(model: Any, given: Arguments) -> dict[str, np.ndarray]:
     return outputs(model, model(**given.arrays, **dict.fromkeys(given.switches, True)))
 
 
-def described(given: Arguments) -> str:
+def describe(given: Arguments) -> str:
     """The names and shapes of arguments."""
     shapes = ", ".join(f"{name} {array.shape}" for name, array in given.arrays.items())
     return f"{shapes} {' '.join(given.switches)}".strip()
@@ -112,7 +112,7 @@ def difference(
             precise = in_float64().outputs(given.arrays, given.switches)
         both = [compare(name, [Pair("", x, precise[name], given.mask)], FLOAT32) for x in (ours, theirs)]
         errors = [(one.relative_l2, one.max_abs / (one.scale or 1)) for one in both]
-        if any(a > max(limit, TIMES * b) for a, b, limit in zip(*errors, FLOAT32, strict=True)):
+        if any(a > max(limit, ERROR_RATIO * b) for a, b, limit in zip(*errors, FLOAT32, strict=True)):
             return (
                 f"{name} is off by a relative L2 of {stage.relative_l2:.2g}, {stage.max_abs:.2g} at most "
                 f"(to float64: zoo {errors[0][0]:.2g}, transformers {errors[1][0]:.2g})"

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from zoo.registry import FAMILIES
 
-LARGEST = 300  # of a size, so that a pair takes a tenth of a second
+MAX_SIZE = 300  # the largest size, so that a pair takes a tenth of a second
 PARTS = ("text_config", "vision_config", "encoder", "decoder", "backbone_config")
-FULL, SLIDING = "full_attention", "sliding_attention"
+FULL_ATTENTION, SLIDING_ATTENTION = "full_attention", "sliding_attention"
 
 
-ABSENT: Any = "(absent)"  # the value of a field that a config does not have
-KEPT: Any = object()  # no other value is known
+ABSENT_VALUE: Any = "(absent)"  # the value of a field that a config does not have
+NO_OTHER_VALUE: Any = object()  # no other value is known
 
 
 class Change(NamedTuple):
@@ -30,16 +30,16 @@ class Change(NamedTuple):
         return self.path[-1]
 
 
-def changed(raw: Mapping[str, Any], changes: tuple[Change, ...]) -> dict[str, Any]:
+def apply_changes(raw: Mapping[str, Any], changes: tuple[Change, ...]) -> dict[str, Any]:
     """A config with these changes."""
     found = dict(raw)
     for path, value in changes:
-        if len(path) == 1 and value is ABSENT:
+        if len(path) == 1 and value is ABSENT_VALUE:
             found.pop(path[0], None)
         elif len(path) == 1:
             found[path[0]] = value
         else:
-            found[path[0]] = changed(found.get(path[0]) or {}, (Change(path[1:], value),))
+            found[path[0]] = apply_changes(found.get(path[0]) or {}, (Change(path[1:], value),))
     return found
 
 
@@ -52,9 +52,9 @@ def draw_changes(raw: Mapping[str, Any], rng: random.Random) -> tuple[Change, ..
             break
         part = rng.choice([(), *((name,) for name in PARTS if isinstance(raw.get(name), dict))])
         config = raw[part[0]] if part else raw
-        for change in rng.choices(SOURCES, WEIGHTS)[0](config, rng):
-            path = (*part, *change.path)
-            found[path] = change._replace(path=path)
+        for found_change in rng.choices(SOURCES, WEIGHTS)[0](config, rng):
+            path = (*part, *found_change.path)
+            found[path] = found_change._replace(path=path)
     return tuple(found.values())
 
 
@@ -72,19 +72,19 @@ def _complete(raw: Mapping[str, Any]) -> dict[str, Any]:
     return dict(raw) if cls is None else {**raw, **cls.from_dict(dict(raw)).to_dict()}
 
 
-def _own(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
+def _own_field(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
     """A field of the family's config class."""
     config, cls = _complete(raw), _config_class(raw)
     if cls is None:
         return []
     hints = {field.name: str(field.type) for field in dataclasses.fields(cls)}
-    names = [name for name in hints if name not in (*FIXED, *PARTS) and not name.startswith("rope_")]
+    names = [name for name in hints if name not in (*FIXED_KEYS, *PARTS) and not name.startswith("rope_")]
     return _as_changes(rng.choice(names), config, hints, rng)
 
 
 def _as_changes(name: str, config: Mapping[str, Any], hints: Mapping[str, str], rng: random.Random) -> list[Change]:
     value = other_value(name, config, hints.get(name, ""), rng)
-    return [] if value is KEPT else [Change((name,), value)]
+    return [] if value is NO_OTHER_VALUE else [Change((name,), value)]
 
 
 def _of_all(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
@@ -101,27 +101,27 @@ def _alias(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
     if cls is None or not cls.attribute_map:
         return []
     alias, name = rng.choice([*cls.attribute_map.items()])
-    return [change._replace(path=(alias,)) for change in _as_changes(name, config, {}, rng)]
+    return [one._replace(path=(alias,)) for one in _as_changes(name, config, {}, rng)]
 
 
-def _foreign(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
+def _foreign_field(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
     """A field of another family, which transformers ignores, or not."""
     other = _config_class({"model_type": rng.choice([*FAMILIES])})
     if other is None:
         return []
     config = other().to_dict()
     own = _complete(raw)
-    names = [name for name in config if name not in (*own, *FIXED, *PARTS)]
+    names = [name for name in config if name not in (*own, *FIXED_KEYS, *PARTS)]
     return _as_changes(rng.choice(names), config, {}, rng) if names else []
 
 
-def _absent(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
+def _absent_field(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
     """A field that is left out: its default counts."""
     names = [name for name in raw if name not in ("model_type", "architectures", *PARTS)]
-    return [Change((rng.choice(names),), ABSENT)] if names else []
+    return [Change((rng.choice(names),), ABSENT_VALUE)] if names else []
 
 
-def _unknown(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
+def _unknown_field(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
     return [Change((rng.choice(("note", "use_flash_attn", "hidden_dim", "n_ctx_extra")),), rng.choice((True, 3, "x")))]
 
 
@@ -151,8 +151,8 @@ def _rope(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
     if part != 1:
         given["partial_rotary_factor"] = part
     layers = config["rope_parameters"]
-    if isinstance(layers, dict) and SLIDING in layers:  # each kind of layer has its own
-        of = rng.choice((FULL, SLIDING))
+    if isinstance(layers, dict) and SLIDING_ATTENTION in layers:  # each kind of layer has its own
+        of = rng.choice((FULL_ATTENTION, SLIDING_ATTENTION))
         return [Change(("rope_parameters",), {**layers, of: {"rope_type": kind, "rope_theta": theta, **given}})]
     if rng.random() < 0.5:
         return [Change(("rope_parameters",), {"rope_type": kind, "rope_theta": theta, **given})]
@@ -161,11 +161,19 @@ def _rope(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
 
 
 SOURCES: tuple[Callable[[Mapping[str, Any], random.Random], list[Change]], ...]
-SOURCES = (_own, _of_all, _absent, _rope, _alias, _foreign, _unknown)
+SOURCES = (_own_field, _of_all, _absent_field, _rope, _alias, _foreign_field, _unknown_field)
 WEIGHTS = (52, 18, 12, 10, 6, 5, 2)
 
 # Fields that say what is read, and not how.
-FIXED = ("model_type", "architectures", "transformers_version", "dtype", "id2label", "label2id", "quantization_config")
+FIXED_KEYS = (
+    "model_type",
+    "architectures",
+    "transformers_version",
+    "dtype",
+    "id2label",
+    "label2id",
+    "quantization_config",
+)
 TOKENS = ("_token_id", "_token_index")
 
 
@@ -180,12 +188,12 @@ def other_value(name: str, config: Mapping[str, Any], hint: str, rng: random.Ran
         return not value
     if "Literal" in hint and isinstance(value, str):
         words = [word for word in hint.replace('"', "'").split("'")[1::2] if word != value]
-        return rng.choice(words) if words else KEPT
+        return rng.choice(words) if words else NO_OTHER_VALUE
     if isinstance(value, str) and value in activations():
         return rng.choice(activations())
     if isinstance(value, int):
         found = [value + 1, value - 1, value * 2, value // 2, 0, 1, 2, 3, 4, 8]
-        return rng.choice([n for n in found if n != value and 0 <= n <= max(LARGEST, value)])
+        return rng.choice([n for n in found if n != value and 0 <= n <= max(MAX_SIZE, value)])
     if isinstance(value, float):
         return rng.choice((0.0, 1.0, 0.5, value * 2, value / 2, 1e-3, 0.1))
     if isinstance(value, list) and value and all(isinstance(one, int) for one in value):
@@ -194,9 +202,9 @@ def other_value(name: str, config: Mapping[str, Any], hint: str, rng: random.Ran
         return [*value[:at], one, *value[at + 1 :]]
     if value is None:
         return {"bool": True, "int": rng.choice((1, 2, 4, 8, 16)), "float": rng.choice((0.5, 1.0, 2.0))}.get(
-            next((kind for kind in ("bool", "int", "float") if kind in hint), ""), KEPT
+            next((kind for kind in ("bool", "int", "float") if kind in hint), ""), NO_OTHER_VALUE
         )
-    return KEPT
+    return NO_OTHER_VALUE
 
 
 def activations() -> list[str]:
@@ -207,7 +215,7 @@ def activations() -> list[str]:
 
 
 def _kinds(rng: random.Random, config: Mapping[str, Any]) -> list[str]:
-    return [rng.choice((FULL, SLIDING)) for _ in range(config.get("num_hidden_layers") or 1)]
+    return [rng.choice((FULL_ATTENTION, SLIDING_ATTENTION)) for _ in range(config.get("num_hidden_layers") or 1)]
 
 
 def _stages(rng: random.Random, config: Mapping[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ from parity.specs.table import TableSpec
 
 from .plan import Plan
 
-MOST = 4_000_000  # parameters
+MAX_PARAMETERS = 4_000_000  # parameters
 
 
 class NoPairError(Exception):
@@ -40,7 +40,7 @@ def write_checkpoint(plan: Plan, folder: Path) -> None:
         cls = getattr(transformers, plan.architecture)
         with torch.device("meta"):
             size = sum(p.numel() for p in cls(config).parameters())
-        if size > MOST:
+        if size > MAX_PARAMETERS:
             raise NoPairError(f"{size} parameters")
         model = cls(config).eval()
         fill(model, plan.rng(0))
@@ -122,4 +122,4 @@ class Theirs(Reference):
             raise NoPairError(f"{type(e).__name__}: {e}") from e
 
 
-__all__ = ["MOST", "SPECS", "NoPairError", "Theirs", "fill", "write_checkpoint"]
+__all__ = ["MAX_PARAMETERS", "SPECS", "NoPairError", "Theirs", "fill", "write_checkpoint"]

@@ -15,9 +15,9 @@ from zoo.generate import GenerationConfig, generate
 from zoo.generate.sampling import constrain_scores, distribution
 from zoo.inputs.encoder_decoder import EncoderDecoder
 
-from .comparing import DIFFERS, EQUAL, Verdict, described, guarded, read
+from .comparing import DIFFERS, EQUAL, Verdict, call_zoo, describe, read
 from .folder import NoPairError, Theirs
-from .inputs import LONGEST, Arguments, arguments
+from .inputs import MAX_TOKENS, Arguments, arguments
 from .plan import Plan
 
 NEW = 8  # tokens
@@ -82,15 +82,15 @@ def compare_generated(plan: Plan, folder: Path) -> Verdict:
         _add(folder / "generation_config.json", options)
         theirs = Theirs(folder, plan.read_as)
     in_call = {} if place == "file" else options
-    model = guarded(plan, lambda: read(plan, folder))
+    model = call_zoo(plan, lambda: read(plan, folder))
     prompt, context = _prompt(model, plan.rng(1))
-    config = guarded(plan, lambda: GenerationConfig.from_folder(folder).replace(**in_call))
+    config = call_zoo(plan, lambda: GenerationConfig.from_folder(folder).replace(**in_call))
     compare = _other_chances if config.do_sample else _other_tokens
     problem = compare(plan, model, theirs, config, in_call, prompt, context)
     if problem:
         precise = Theirs(folder, plan.read_as, "float64")
         if _is_close(theirs, precise, config.do_sample, in_call, prompt, context):
-            said = f"{json.dumps(options)} in the {place}; {described(context)}"
+            said = f"{json.dumps(options)} in the {place}; {describe(context)}"
             return Verdict(DIFFERS, f"{problem}; prompt {prompt}, {said}")
     return Verdict(EQUAL)
 
@@ -107,7 +107,7 @@ def _vocabulary(theirs: Theirs) -> int:
 
 
 def _positions(theirs: Theirs) -> int:
-    return getattr(theirs.model.config.get_text_config(decoder=True), "max_position_embeddings", None) or LONGEST
+    return getattr(theirs.model.config.get_text_config(decoder=True), "max_position_embeddings", None) or MAX_TOKENS
 
 
 def _add(path: Path, options: Mapping[str, Any]) -> None:
@@ -152,7 +152,7 @@ def _generate(theirs: Theirs, options: Mapping[str, Any], prompt: list[int], con
         raise NoPairError(f"{type(e).__name__}: {e}") from e
 
 
-def _written(theirs: Theirs, options: Mapping[str, Any], prompt: list[int], context: Arguments) -> list[list[int]]:
+def _new_tokens(theirs: Theirs, options: Mapping[str, Any], prompt: list[int], context: Arguments) -> list[list[int]]:
     return _generate(theirs, options, prompt, context)[:, len(prompt) :].tolist()
 
 
@@ -166,7 +166,7 @@ def _is_close(
 ) -> bool:
     """True if transformers makes the same in float64: no choice was one between equals."""
     if not samples:
-        return _written(theirs, options, prompt, context) == _written(precise, options, prompt, context)
+        return _new_tokens(theirs, options, prompt, context) == _new_tokens(precise, options, prompt, context)
     a, b = (_chances(one, options, prompt, context) for one in (theirs, precise))
     return a[0] != b[0] or all(np.abs(x - y).max() < PROBABILITY for x, y in zip(a[1], b[1], strict=True))
 
@@ -181,9 +181,9 @@ def _other_tokens(
     context: Arguments,
 ) -> str:
     """The first row with other tokens, "" if there is none.  transformers fills rows that ended with padding."""
-    wanted = _written(theirs, options, prompt, context)
+    wanted = _new_tokens(theirs, options, prompt, context)
     given = _context(model, context)
-    found = guarded(plan, lambda: [row.ids.tolist() for row in generate(model, [prompt], config, **given)[0]])
+    found = call_zoo(plan, lambda: [row.ids.tolist() for row in generate(model, [prompt], config, **given)[0]])
     if len(found) != len(wanted):
         return f"{len(found)} continuations, expected {len(wanted)}"
     for ours, row in zip(found, wanted, strict=True):
@@ -216,13 +216,13 @@ def _other_chances(
     """The first step at which zoo would draw a token with another probability; "" if there is none."""
     new, chances = _chances(theirs, options, prompt, context)
     given = _context(model, context)
-    limit = guarded(plan, lambda: config.new_tokens(len(prompt), model.max_positions))
+    limit = call_zoo(plan, lambda: config.new_tokens(len(prompt), model.max_positions))
     fewest = config.min_tokens(len(prompt))
-    guarded(plan, config.check)
+    call_zoo(plan, config.check)
     for n, wanted in enumerate(chances):
         ids = np.array([*prompt, *new[:n]])
 
-        def ours(ids: np.ndarray = ids, n: int = n) -> np.ndarray:
+        def our_distribution(ids: np.ndarray = ids, n: int = n) -> np.ndarray:
             logits = ops.to_numpy(model.next_logits(ids[None], None, model.new_cache(1, len(ids)), **given))
             row = constrain_scores(np.asarray(logits, np.float32), [ids], [n], [fewest], config, [limit])[0]
             found = np.zeros(len(row))
@@ -230,7 +230,7 @@ def _other_chances(
             found[at] = p
             return found
 
-        found = guarded(plan, ours)
+        found = call_zoo(plan, our_distribution)
         if np.abs(found - wanted).max() > PROBABILITY:
             worst = int(np.abs(found - wanted).argmax())
             return f"step {n}: token {worst} has probability {found[worst]:.4f}, expected {wanted[worst]:.4f}"

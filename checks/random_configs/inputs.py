@@ -12,9 +12,9 @@ from zoo.inputs import ChoiceModel, ImageModel, TextModel
 from zoo.inputs.audio import AudioModel
 from zoo.inputs.encoder_decoder import ReadTwice
 
-LONGEST = 160  # tokens, where a model has positions for more
-STATES = 7  # of an encoder, where a decoder is called without one
-MOST_PIXELS = 72  # of a side
+MAX_TOKENS = 160  # tokens, where a model has positions for more
+STATES = 7  # an encoder's, where a decoder is called without one
+MOST_PIXELS = 72  # a side's
 
 
 class Arguments(NamedTuple):
@@ -61,7 +61,7 @@ PIXELS = ("pixel_values", "input_features")
 
 def _length(most: int, rng: np.random.Generator) -> int:
     """Of a text: few tokens mostly, but one token and all positions too."""
-    most = max(min(most, LONGEST), 1)
+    most = max(min(most, MAX_TOKENS), 1)
     return int(rng.choice([1, 2, most, *rng.integers(1, min(most, 24) + 1, 5)]))
 
 
@@ -102,7 +102,7 @@ def _texts(model: TextModel, rng: np.random.Generator) -> Arguments:
         del arrays["input_ids"]
         arrays["inputs_embeds"] = rng.standard_normal((rows, T, embeds), np.float32) * np.float32(0.05)
     if not isinstance(model, ChoiceModel):
-        arrays |= _beside(model, rows, T, rng)
+        arrays |= _other_inputs(model, rows, T, rng)
     states = getattr(config, model.inputs.get("encoder_hidden_states", ""), 0)
     if states and getattr(config, "add_cross_attention", True):
         arrays["encoder_hidden_states"] = rng.standard_normal((rows, STATES, states), np.float32)
@@ -115,7 +115,7 @@ def _texts(model: TextModel, rng: np.random.Generator) -> Arguments:
     return Arguments(arrays, (), mask, pools_last or bool(mask[:, 0].all()))
 
 
-def _beside(model: TextModel, rows: int, T: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def _other_inputs(model: TextModel, rows: int, T: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Some of what a kind of input has beside texts, such as boxes and pictures of pages."""
     sizes: dict[str, Any] = {"seed": int(rng.integers(1 << 30)), "rows": rows, "length": T}
     of_texts = TextModel.example(model, **sizes)

@@ -14,7 +14,7 @@ from parity.specs import SPECS, spec_class
 from zoo.images import ImageProcessor
 from zoo.registry import FAMILIES
 
-from .comparing import DIFFERS, EQUAL, Verdict, guarded
+from .comparing import DIFFERS, EQUAL, Verdict, call_zoo
 from .folder import NoPairError
 from .plan import Plan
 
@@ -43,7 +43,7 @@ FIELDS: dict[str, tuple[Any, ...]] = {
     "default_to_square": (True, False),
 }
 # Fields of some classes alone, which others ignore, or refuse.
-RARE: dict[str, tuple[Any, ...]] = {
+RARE_FIELDS: dict[str, tuple[Any, ...]] = {
     "crop_pct": (0.5, 0.875, 1.0, None),
     "patch_size": (8, 16),
     "max_num_patches": (4, 16, 60),
@@ -64,9 +64,9 @@ def compare_pictures(plan: Plan, folder: Path) -> Verdict:
     (folder / "preprocessor_config.json").write_text(json.dumps(raw))
     (folder / "config.json").write_text(json.dumps(plan.base))
     images = [_picture(words, plan.rng(i)) for i in range(2, 2 + words.choice((1, 1, 2)))]
-    wanted, mask = _theirs(folder, raw["image_processor_type"], [image.convert("RGB") for image in images])
-    processor = guarded(plan, lambda: ImageProcessor.from_folder(folder, plan.family))
-    found = guarded(plan, lambda: processor(images))
+    wanted, mask = _reference_pixels(folder, raw["image_processor_type"], [image.convert("RGB") for image in images])
+    processor = call_zoo(plan, lambda: ImageProcessor.from_folder(folder, plan.family))
+    found = call_zoo(plan, lambda: processor(images))
     pictures = ", ".join(f"{image.mode} {image.width} x {image.height}" for image in images)
     said = f"{json.dumps(raw)} on {pictures}, {row.processor}"
     if found.pixel_values.shape != wanted.shape:
@@ -92,8 +92,8 @@ def _config(plan: Plan, words: random.Random) -> dict[str, Any]:
     for name in words.sample([*FIELDS], words.choice((0, 1, 1, 2, 3))):
         raw[name] = words.choice(FIELDS[name])
     if words.random() < 0.2:
-        name = words.choice([*RARE])
-        raw[name] = words.choice(RARE[name])
+        name = words.choice([*RARE_FIELDS])
+        raw[name] = words.choice(RARE_FIELDS[name])
     return raw
 
 
@@ -103,7 +103,7 @@ def _picture(words: random.Random, rng: np.random.Generator) -> Image.Image:
     return Image.fromarray(pixels).convert(words.choice(MODES))
 
 
-def _theirs(folder: Path, named: str, images: list[Image.Image]) -> tuple[np.ndarray, np.ndarray | None]:
+def _reference_pixels(folder: Path, named: str, images: list[Image.Image]) -> tuple[np.ndarray, np.ndarray | None]:
     """transformers' pixel_values (B, Y, X, C) and pixel_mask."""
     from transformers import AutoImageProcessor
 

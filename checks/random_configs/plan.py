@@ -14,7 +14,7 @@ from parity.specs import SPECS, config_of
 from zoo.family import Family
 from zoo.registry import FAMILIES
 
-from .fields import Change, changed, draw_changes
+from .fields import Change, apply_changes, draw_changes
 
 JOBS = ("forward", "generate", "save", "pictures")
 DEVICES = ("numpy", "torch:cpu", "onnx")
@@ -52,7 +52,7 @@ class Plan:
 
     @property
     def config(self) -> dict[str, Any]:
-        return changed(self.base, self.changes)
+        return apply_changes(self.base, self.changes)
 
     @property
     def architecture(self) -> str:
@@ -71,7 +71,7 @@ class Plan:
     def words(self) -> random.Random:
         return random.Random(f"{self.seed} {self.family} {self.number} {self.job}")
 
-    def without(self, at: int) -> Plan:
+    def drop_change(self, at: int) -> Plan:
         """The pair with one change less."""
         return replace(self, changes=self.changes[:at] + self.changes[at + 1 :])
 

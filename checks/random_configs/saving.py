@@ -6,7 +6,7 @@ from pathlib import Path
 
 from zoo.saving import save_model
 
-from .comparing import DIFFERS, EQUAL, Verdict, described, difference, finite, guarded, read
+from .comparing import DIFFERS, EQUAL, Verdict, call_zoo, describe, difference, finite, read
 from .folder import NoPairError, Theirs
 from .inputs import arguments
 from .plan import Plan
@@ -15,11 +15,11 @@ from .plan import Plan
 def compare_saved(plan: Plan, folder: Path) -> Verdict:
     """Save what zoo has read, and let transformers compute with it what it computes with the file of its own."""
     theirs = Theirs(folder, plan.read_as)
-    model = guarded(plan, lambda: read(plan, folder))
+    model = call_zoo(plan, lambda: read(plan, folder))
     given = arguments(model, plan.rng(1))
     wanted = finite(theirs.outputs(given.arrays, given.switches))
     saved = folder / "saved"
-    guarded(plan, lambda: save_model(model, saved))
+    call_zoo(plan, lambda: save_model(model, saved))
     try:
         again = Theirs(saved, plan.read_as)
     except NoPairError as e:
@@ -33,4 +33,4 @@ def compare_saved(plan: Plan, folder: Path) -> Verdict:
     except NoPairError as e:
         return Verdict(DIFFERS, f"transformers cannot run what zoo saved: {e}")
     said = difference(found, wanted, given, lambda: Theirs(folder, plan.read_as, "float64"))
-    return Verdict(DIFFERS, f"saved by zoo, {said}; {described(given)}") if said else Verdict(EQUAL)
+    return Verdict(DIFFERS, f"saved by zoo, {said}; {describe(given)}") if said else Verdict(EQUAL)

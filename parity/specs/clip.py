@@ -28,7 +28,7 @@ _SIGLIP_IMAGES |= {"size": {"height": 224, "width": 224}, "resample": 3, "rescal
 _SIGLIP_IMAGES |= {"do_normalize": True, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}
 
 
-def _both(
+def _two_towers(
     like: str, architecture: str, text: dict[str, Any], vision: dict[str, Any], same: bool = False, **more: Any
 ) -> Spec:
     """same: the vectors of both sides are as wide as their states, which then have one width."""
@@ -50,12 +50,12 @@ def _both(
     )
 
 
-_clip = partial(_both, text=_TEXT, vision=_VISION)
-_siglip = partial(_both, text=_SIGLIP_TEXT, vision=_SIGLIP_VISION, same=True)
+_clip = partial(_two_towers, text=_TEXT, vision=_VISION)
+_siglip = partial(_two_towers, text=_SIGLIP_TEXT, vision=_SIGLIP_VISION, same=True)
 _SEVEN: dict[str, Any] = {"outer": labels(count=1000), "small": labels(count=7)}
 
 
-def _alone(architecture: str, config: dict[str, Any], **more: Any) -> Spec:
+def _one_tower(architecture: str, config: dict[str, Any], **more: Any) -> Spec:
     kind = "siglip" if architecture.startswith("Siglip") else "clip"
     side = "text" if "Text" in architecture else "vision"
     sources = {
@@ -78,10 +78,10 @@ SPECS: dict[str, Spec] = {
     "clip-classifier": _clip(
         "save_pretrained", "CLIPForImageClassification", **_SEVEN, inert=(*Spec.inert, "post_layernorm")
     ),
-    "clip-text": _alone("CLIPTextModel", {**_TEXT, "eos_token_id": 4}),
-    "clip-text-projection": _alone("CLIPTextModelWithProjection", {**_TEXT, "eos_token_id": 4}),
-    "clip-vision": _alone("CLIPVisionModel", _VISION),
-    "clip-vision-projection": _alone("CLIPVisionModelWithProjection", _VISION, dtype="F16"),
+    "clip-text": _one_tower("CLIPTextModel", {**_TEXT, "eos_token_id": 4}),
+    "clip-text-projection": _one_tower("CLIPTextModelWithProjection", {**_TEXT, "eos_token_id": 4}),
+    "clip-vision": _one_tower("CLIPVisionModel", _VISION),
+    "clip-vision-projection": _one_tower("CLIPVisionModelWithProjection", _VISION, dtype="F16"),
     "siglip-base-patch16-224": _siglip("google/siglip-base-patch16-224", "SiglipModel", full=True),
     "siglip-classifier": _siglip(
         "save_pretrained",
@@ -89,6 +89,6 @@ SPECS: dict[str, Spec] = {
         vision={**_SIGLIP_VISION, "vision_use_head": False},
         **_SEVEN,
     ),
-    "siglip-text": _alone("SiglipTextModel", {**_SIGLIP_TEXT, "projection_size": 20}),
-    "siglip-vision": _alone("SiglipVisionModel", {**_SIGLIP_VISION, "vision_use_head": False}),
+    "siglip-text": _one_tower("SiglipTextModel", {**_SIGLIP_TEXT, "projection_size": 20}),
+    "siglip-vision": _one_tower("SiglipVisionModel", {**_SIGLIP_VISION, "vision_use_head": False}),
 }

@@ -105,12 +105,12 @@ class Spec:
         parts = ((c, c.get("encoder", {}), c.get("vision_config", {})) for c in (self.config, config))
         full, small = (pair(next((c["image_size"] for c in some if "image_size" in c), 1)) for some in parts)
 
-        def shrunk(size: Any, axis: int = 0) -> Any:
+        def shrink(size: Any, axis: int = 0) -> Any:
             if isinstance(size, dict):
-                return {name: shrunk(value, int(name == "width")) for name, value in size.items()}
+                return {name: shrink(value, int(name == "width")) for name, value in size.items()}
             return size * small[axis] // full[axis]
 
-        sizes = {key: shrunk(self.processor[key]) for key in ("size", "crop_size") if key in self.processor}
+        sizes = {key: shrink(self.processor[key]) for key in ("size", "crop_size") if key in self.processor}
         return {**self.processor, **sizes}
 
     def write_files(self, folder: Path, config: Mapping[str, Any]) -> None:

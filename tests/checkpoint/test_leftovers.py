@@ -57,7 +57,7 @@ def test_the_next_process_removes_what_a_killed_one_left(tmp_path):
 
 def test_what_is_not_a_leftover_stays(tmp_path):
     """Of another name, of a process that runs, locked by one that this machine does not show, or a link."""
-    from zoo.files.leftovers import _looked_at, locked, remove_leftovers
+    from zoo.files.leftovers import _looked_at, keep_from_cleaning, remove_leftovers
 
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     pid = int(gone.stdout)
@@ -69,7 +69,7 @@ def test_what_is_not_a_leftover_stays(tmp_path):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / f".z.{pid}-3.part").symlink_to(tmp_path / "zoo-data")
     (tmp_path / f"zoo-{pid}-abcdefgh.part").mkdir()
-    with locked(tmp_path / f".y.{pid}-2.part"):
+    with keep_from_cleaning(tmp_path / f".y.{pid}-2.part"):
         remove_leftovers(tmp_path)
     assert names(tmp_path) == sorted([*stay, f".z.{pid}-3.part"])
     _looked_at.discard(tmp_path)

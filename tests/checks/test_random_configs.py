@@ -13,9 +13,9 @@ pytest.importorskip("transformers", reason="needs transformers, the reference")
 
 from checks.random_configs import __main__ as command
 from checks.random_configs import comparing
-from checks.random_configs.checking import check, least, run
+from checks.random_configs.checking import check, minimize, run
 from checks.random_configs.comparing import DIFFERS, EQUAL, FAILURES, NO_PAIR, REFUSED
-from checks.random_configs.fields import ABSENT, Change
+from checks.random_configs.fields import ABSENT_VALUE, Change
 from checks.random_configs.inputs import arguments
 from checks.random_configs.plan import JOBS, Plan, draw, specs_of
 from parity.checkpoints import build
@@ -36,9 +36,9 @@ MENDED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("mt5-encoder", {"head_dim": 6, "num_attention_heads": 3}, {}),
     ("smollm3-windows", {"layer_types": KINDS, "use_sliding_window": False, "sliding_window": 3}, {}),
     ("distilbert-base-uncased", {"num_hidden_layers": 1, "n_heads": 3, "num_attention_heads": 6}, {}),
-    ("gpt2-bare", {"num_attention_heads": 8, "n_layer": ABSENT, "num_hidden_layers": 1}, {}),
+    ("gpt2-bare", {"num_attention_heads": 8, "n_layer": ABSENT_VALUE, "num_hidden_layers": 1}, {}),
     ("bart-base", {"num_hidden_layers": 1}, {}),
-    ("bart-large-mnli", {"id2label": ABSENT, "label2id": ABSENT}, {}),
+    ("bart-large-mnli", {"id2label": ABSENT_VALUE, "label2id": ABSENT_VALUE}, {}),
     ("whisper-base", {"num_key_value_heads": 4}, {}),
     ("gte-multilingual-base", {"rope_scaling": NTK, "rope_parameters": {"rope_type": "default"}}, {}),
     ("marian-bare", {}, {"half": True}),
@@ -126,7 +126,7 @@ def test_a_fault_is_found_with_its_field_alone(monkeypatch):
     monkeypatch.setattr(comparing, "load_model", forgetful)
     verdict = check(plan)
     assert verdict.kind == DIFFERS
-    smaller, verdict = least(plan, verdict)
+    smaller, verdict = minimize(plan, verdict)
     assert [change.name for change in smaller.changes] == ["hidden_act"]
     assert "is off by a relative L2 of" in verdict.said
 

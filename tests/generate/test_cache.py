@@ -95,10 +95,10 @@ def test_rows_share_what_an_encoder_gave(backend, rows, index, kept):
 
 def test_lengths_of_rows_are_checked():
     cache, _ = filled("numpy", [4, 2, 5])
-    assert cache.checked(np.array([1, 3, 2]), 3).tolist() == [1, 3, 2]
+    assert cache.check_lengths(np.array([1, 3, 2]), 3).tolist() == [1, 3, 2]
     for bad in ([0, 1, 1], [1, 1], [4, 1, 1]):
         with pytest.raises(InputError, match="expected 3 numbers from 1 to 3"):
-            cache.checked(np.array(bad), 3)
+            cache.check_lengths(np.array(bad), 3)
 
 
 def test_what_does_not_fit_is_refused():
@@ -159,7 +159,7 @@ def test_turned_keys_are_stored(backend):
         torch = pytest.importorskip("torch")
         given, turn = [torch.from_numpy(x) for x in given], [torch.from_numpy(x) for x in turn]
     q, k, v = given
-    found = cache[0].extend_rotated(q, k, v, (turn[0], turn[1]))
+    found = cache[0].rotate_and_extend(q, k, v, (turn[0], turn[1]))
     stored = cache[1].extend(ops.rope(k, *turn), v)
     np.testing.assert_array_equal(ops.to_numpy(found[0]), ops.to_numpy(ops.rope(q, *turn)))
     for a, b in zip(found[1:], stored, strict=True):
@@ -167,4 +167,4 @@ def test_turned_keys_are_stored(backend):
             np.testing.assert_array_equal(ops.to_numpy(a)[row, at : at + 2], ops.to_numpy(b)[row, at : at + 2])
     q, k, v = (ops.cat([x, x], 1) for x in given)
     with pytest.raises(InputError, match="4 more do not fit"):
-        cache[0].extend_rotated(q, k, v, (turn[0], turn[1]))
+        cache[0].rotate_and_extend(q, k, v, (turn[0], turn[1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from checks.golden import FOLDER, drawn, inputs_in_file, inputs_of, outputs_of, part, smallest_batch, spec_of
+from checks.golden import FOLDER, inputs_in_file, inputs_of, outputs_of, part, random_floats, smallest_batch, spec_of
 from parity.checkpoints import build
 from parity.compare import FLOAT32, Pair, compare
 from parity.inputs import given_to
@@ -82,7 +82,7 @@ def test_the_files_are_small_and_of_families():
 
 
 def test_drawn_numbers_and_parts():
-    assert drawn((2, 3)).tolist() == drawn([2, 3]).tolist()
-    assert np.abs(drawn((99, 99))).max() <= 2
+    assert random_floats((2, 3)).tolist() == random_floats([2, 3]).tolist()
+    assert np.abs(random_floats((99, 99))).max() <= 2
     for count in (1, 1024, 1025, 5000, 99_999):
         assert 300 < len(part(np.arange(count))) <= 1024 or len(part(np.arange(count))) == count

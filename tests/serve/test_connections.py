@@ -161,7 +161,7 @@ def test_health_answers_in_a_crowd():
             sent.append(message)
 
         scope = {"type": "http", "method": "GET", "path": path, "headers": [(b"host", b"localhost")]}
-        asyncio.run(gate.crowded(scope, None, send))
+        asyncio.run(gate.answer_when_full(scope, None, send))
         assert sent[0]["status"] == status
 
 

@@ -21,7 +21,7 @@ def _row(e):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_row_is_the_librarys(load, name, side, monkeypatch):
     tokenizer, chosen, cut = Tokenizer.from_folder(load(name).folder), random.Random(0), 0
-    monkeypatch.setattr("zoo.text.long_pairs.SHORT", -1)  # no pair is left to the library
+    monkeypatch.setattr("zoo.text.long_pairs.SHORT_RATIO", -1)  # no pair is left to the library
     monkeypatch.setattr(tokenizer, "truncation_side", side)
     for _ in range(150):
         first, second = (" ".join(chosen.choices(WORDS, k=chosen.randint(0, chosen.choice([2, 30])))) for _ in "ab")

@@ -73,8 +73,8 @@ def test_a_cut_changes_nothing(tokenizer, seed, monkeypatch):
         ((text, "short"), {"max_length": 64, "truncation": "only_first"}),
     ]
     want = [tokenizer(*texts, **options) for texts, options in calls]
-    monkeypatch.setattr(zoo.text.tokenizer, "LONG", 1500)
-    monkeypatch.setattr("zoo.text.long_texts.LONG", 1500)
+    monkeypatch.setattr(zoo.text.tokenizer, "LONG_TEXT", 1500)
+    monkeypatch.setattr("zoo.text.long_texts.LONG_TEXT", 1500)
     for (texts, options), whole in zip(calls, want, strict=True):
         _same(tokenizer(*texts, **options), whole)
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from .atomic_write import replace, to_disk
-from .leftovers import locked, part_name, remove_leftovers
+from .leftovers import keep_from_cleaning, part_name, remove_leftovers
 
 LAST_FILE = "config.json"  # without it nobody loads a folder
 MAX_LINKS = 10_000  # other files in the folder: it may be a home
@@ -38,7 +38,7 @@ def atomic_folder(folder: Path, replaces: Collection[str] = ()) -> Iterator[Path
         remove_leftovers(one)
     staged = _make_folder(beside) if not target.is_dir() or _may_move(target) else _make_folder(inside)
     try:
-        with locked(staged):
+        with keep_from_cleaning(staged):
             yield staged
             new = sorted(_files(staged), key=lambda path: path == Path(LAST_FILE))
             for path in new:

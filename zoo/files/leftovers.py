@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-_PART = re.compile(r"\..+\.(\d+)-\d+\.part|zoo-(\d+)-\w{8}\.part")
+_TEMPORARY_NAME = re.compile(r"\..+\.(\d+)-\d+\.part|zoo-(\d+)-\w{8}\.part")
 _looked_at: set[Path] = set()  # folders, each of which is listed once
 
 
@@ -22,7 +22,7 @@ def part_name(name: str, number: int) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def keep_from_cleaning(path: Path) -> Iterator[None]:
     """A context in which nobody takes a file or folder that exists for a leftover."""
     descriptor = _lock(path)
     try:
@@ -39,7 +39,7 @@ def new_file(path: Path) -> Iterator[None]:
         yield
         return
     path.touch()
-    with locked(path):
+    with keep_from_cleaning(path):
         yield
 
 
@@ -50,7 +50,7 @@ def temporary_folder() -> Iterator[Path]:
 
     remove_leftovers(Path(tempfile.gettempdir()))
     own = {"prefix": f"zoo-{os.getpid()}-", "suffix": ".part"}
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True, **own) as name, locked(Path(name)):
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True, **own) as name, keep_from_cleaning(Path(name)):
         yield Path(name)
 
 
@@ -62,7 +62,7 @@ def remove_leftovers(folder: Path) -> None:
     _looked_at.add(folder)
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            match = _PART.fullmatch(entry.name)
+            match = _TEMPORARY_NAME.fullmatch(entry.name)
             if match and not _runs(int(match[1] or match[2])):
                 _remove(Path(entry.path))
 

@@ -42,7 +42,7 @@ class _Search:
         scores, logprobs = (x[row : row + len(self.running)] for x in (ahead.scores, ahead.logprobs))
         totals = np.array([beam.score for beam in self.running])[:, None] + scores
         found = []
-        for at in _best(totals.reshape(-1), config.candidates).tolist():
+        for at in _top_indices(totals.reshape(-1), config.candidates).tolist():
             parent, place = divmod(at, totals.shape[1])
             beam, token = self.running[parent], place if ahead.ids is None else int(ahead.ids[row + parent, place])
             ids = np.append(beam.ids, token)
@@ -116,7 +116,7 @@ def _next_tokens(logits: Array, active: list[_Search], config: GenerationConfig)
     )
 
 
-def _best(x: np.ndarray, count: int) -> np.ndarray:
+def _top_indices(x: np.ndarray, count: int) -> np.ndarray:
     """The indices of the greatest finite values of x, in falling order; of equal ones the first."""
     top = np.argpartition(-x, count - 1)[:count] if count < len(x) else np.arange(len(x))
     top = top[np.lexsort((top, -x[top]))]

@@ -20,7 +20,7 @@ DEFAULT_NEW_TOKENS = 512
 MAX_LENGTH_PENALTY = 10
 MAX_ROWS = 1_000  # beams, and continuations, of one prompt
 MAX_PENALTY, MAX_BIAS = 2, 100  # OpenAI has the same limits
-MAX_FACTOR = 1e6  # of the penalty on what repeats: beyond it float32 overflows
+MAX_FACTOR = 1e6  # a larger penalty on what repeats overflows float32
 
 # Options of transformers that zoo does not have -> the values with which they do nothing.
 _ONLY_NONE = (

@@ -12,7 +12,7 @@ from .. import ops
 from ..cache import KVCache
 
 BLOCK = 16  # tokens that are kept, found and forgotten together
-PREFIX_CACHE_BYTES = 256 << 20  # of keys and values
+PREFIX_CACHE_BYTES = 256 << 20  # keys and values
 
 
 class Prefixes:

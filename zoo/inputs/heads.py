@@ -55,7 +55,7 @@ class CausalLM(TextModel):
         t = self.tokens(input_ids, cache=cache, **context)
         B, T = t.shape
         if lengths is not None:
-            lengths = cache.checked(lengths, T)
+            lengths = cache.check_lengths(lengths, T)
         elif T <= CHUNK:
             x = self.base_model.encode(t)
             cache.advance(T)

@@ -92,7 +92,7 @@ class FillMask(TextTask):
         among = None if targets is None else self._ids(targets)
         out: list[Any] = []
         for i, row, found in self.rows(
-            inputs, None, lambda batch: self._best(batch, top_k, among), truncation=False, progress=progress
+            inputs, None, lambda batch: self._top_ids(batch, top_k, among), truncation=False, progress=progress
         ):
             if isinstance(found, ZooError):
                 out.append(found)
@@ -104,7 +104,9 @@ class FillMask(TextTask):
                 out.append(lists[0] if len(lists) == 1 else lists)
         return collect_results(out, single)
 
-    def _best(self, batch: Encoding, top_k: int, among: np.ndarray | None) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+    def _top_ids(
+        self, batch: Encoding, top_k: int, among: np.ndarray | None
+    ) -> list[list[tuple[np.ndarray, np.ndarray]]]:
         """(ids, scores), best first, for each mask of each row."""
         at, t = np.nonzero((batch.input_ids == self.tokenizer.mask_token_id) & batch.attention_mask)
         out: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in batch.input_ids]

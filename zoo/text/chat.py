@@ -17,21 +17,21 @@ import numpy as np
 from ..errors import InputError, TokenizerError, nearest
 from ..warning import warn
 from .left_out import left_out
-from .long_texts import MOST, ids_within
+from .long_texts import MAX_UNCUT, ids_within
 from .template import render
 from .template_files import LIMIT, template_files
-from .tokenizer_json import guarded
+from .tokenizer_json import translate_rust_errors
 
 if TYPE_CHECKING:
     from .tokenizer import Tokenizer
 
 Messages = Sequence[Mapping[str, Any]]
 
-RENDERED = 1 << 22  # characters that a template may make of messages, beyond four times theirs
+MAX_RENDERED = 1 << 22  # characters that a template may make of messages, beyond four times theirs
 TOKENS = 1 << 14  # special ones, and those that a template uses
 LOOKED_THROUGH = 1 << 30  # characters of a template, once for each added token
-FORM = 64  # messages of a form that is remembered, and such forms
-DEPTH = 100  # of lists and objects in one another
+MAX_FORMS = 64  # messages of a form that is remembered, and such forms
+DEPTH = 100  # lists and objects in one another
 SPEAKERS = ("system", "developer", "user", "assistant", "tool", "ipython", "function", "environment")
 REASONING = ("reasoning_content", "thinking", "reasoning")  # names for an assistant's thoughts
 _CONTINUE = "\x02continue here\x02 "
@@ -78,7 +78,7 @@ class ChatTemplate:
         if add_generation_prompt and continue_final_message:
             raise InputError("add_generation_prompt and continue_final_message exclude each other")
         name = self._name(template, tools)
-        turns: list[dict[str, Any]] = [_plain(m, f"messages[{i}]") for i, m in enumerate(_listed(messages, "messages"))]
+        turns: list[dict[str, Any]] = [_copy(m, f"messages[{i}]") for i, m in enumerate(_as_list(messages, "messages"))]
         for i, turn in enumerate(turns):
             self._check(turn, f"messages[{i}]", self.sources[name])
             turns[i] = _as_templates_expect(turn)
@@ -88,14 +88,14 @@ class ChatTemplate:
         special = self._tokenizer.special_tokens_map
         given = {
             "messages": turns,
-            "tools": None if tools is None else [_plain(t, "tools") for t in _listed(tools, "tools")],
+            "tools": None if tools is None else [_copy(t, "tools") for t in _as_list(tools, "tools")],
             "documents": None
             if documents is None
-            else [_plain(d, "documents") for d in _listed(documents, "documents")],
+            else [_copy(d, "documents") for d in _as_list(documents, "documents")],
             "add_generation_prompt": add_generation_prompt,
         }
-        every = {**special, **_plain(variables or {}, "variables"), **given}
-        text = self._rendered(name, every)
+        every = {**special, **_copy(variables or {}, "variables"), **given}
+        text = self._render_source(name, every)
         self._check_left_out(name, every, text)
         return _cut_at_end(text, final) if continue_final_message else text
 
@@ -103,7 +103,7 @@ class ChatTemplate:
         """The tokens for some messages; options as for `render`.  Special tokens come from the template alone."""
         source = self.sources[self._name(options.get("template"), options.get("tools"))]
         special, control = self._control_tokens(source)
-        parts = [(m, special if _role(m) == "assistant" else control) for m in _listed(messages, "messages")]
+        parts = [(m, special if _role(m) == "assistant" else control) for m in _as_list(messages, "messages")]
         more = {name: value for name in ("tools", "documents") if (value := options.get(name)) is not None}
         every = [*parts, *((value, control) for value in more.values())]
         found = {token for value, pattern in every for text in _texts(value) for token in pattern.findall(text)}
@@ -115,7 +115,7 @@ class ChatTemplate:
         ids: list[int] = []
         for i, (is_text, piece) in enumerate(marks.pieces(rendered)):
             encode = self._encode_plain if is_text else self._encode
-            ids += self._within(piece, encode) if i else encode(piece)
+            ids += self._encode_continuation(piece, encode) if i else encode(piece)
         return ids
 
     def _control_tokens(self, source: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -173,7 +173,7 @@ class ChatTemplate:
         if form in self._complete:
             return
         is_complete = True
-        for part in left_out(variables, text, lambda changed: self._rendered(name, changed)):
+        for part in left_out(variables, text, lambda changed: self._render_source(name, changed)):
             is_complete = False
             what = {"content": "", "tool_calls": "the tool calls of "}.get(part.kind, "")
             role = f", of the role {part.role!r}," if part.role else ""
@@ -183,11 +183,11 @@ class ChatTemplate:
                 warn(f"{problem}: of a message with tool calls it writes these alone")
             else:
                 raise InputError(f"{problem}: the model would not see it; give it in another way, or leave it out")
-        if is_complete and len(form) < FORM and len(self._complete) < FORM:
+        if is_complete and len(form) < MAX_FORMS and len(self._complete) < MAX_FORMS:
             self._complete.add(form)
 
-    def _rendered(self, name: str, variables: dict[str, Any]) -> str:
-        most = RENDERED + 4 * sum(map(len, _texts(variables)))
+    def _render_source(self, name: str, variables: dict[str, Any]) -> str:
+        most = MAX_RENDERED + 4 * sum(map(len, _texts(variables)))
         kind, line, text = render(self.sources[name], variables, most)
         if kind == "text":
             return text
@@ -202,14 +202,14 @@ class ChatTemplate:
         raise TokenizerError(f"{self.where}: the chat template {what}: {text}{at}")
 
     def _encode(self, text: str) -> list[int]:
-        with guarded(self.where):
-            most = max(MOST, self._tokenizer.model_max_length or 0)
+        with translate_rust_errors(self.where):
+            most = max(MAX_UNCUT, self._tokenizer.model_max_length or 0)
             return ids_within(self._tokenizer.backend, text, most, False)
 
     def _encode_plain(self, text: str) -> list[int]:
         """The tokens as if there were no added ones; InputError where the vocabulary makes one of plain text."""
         backend = self._tokenizer.backend
-        with guarded(self.where):
+        with translate_rust_errors(self.where):
             normal = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
             splitter = backend.pre_tokenizer
             words = [(normal, (0, 0))] if splitter is None else splitter.pre_tokenize_str(normal)
@@ -218,7 +218,7 @@ class ChatTemplate:
             raise InputError(f"a message holds {text!r}, which this tokenizer cannot tell from its special token")
         return ids
 
-    def _within(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
+    def _encode_continuation(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
         """The tokens of a text that follows another: without the space that some tokenizers put first."""
         if not text:
             return []
@@ -226,7 +226,7 @@ class ChatTemplate:
         return ids[len(newline) :] if ids[: len(newline)] == newline else encode(text)
 
 
-def _plain(value: Any, where: str, depth: int = 0) -> Any:
+def _copy(value: Any, where: str, depth: int = 0) -> Any:
     """A copy in Python's own plain types; InputError for other types and deep nesting."""
     if depth > DEPTH:
         raise InputError(f"{where[:200]} is nested more than {DEPTH} deep")
@@ -245,9 +245,9 @@ def _plain(value: Any, where: str, depth: int = 0) -> Any:
             raise InputError(f"{where} has a lone surrogate at character {e.start}") from None
         return str.__str__(value)
     if isinstance(value, Mapping):
-        return {_plain_key(k, where): _plain(v, f"{where}[{k!r}]", depth + 1) for k, v in value.items()}
+        return {_plain_key(k, where): _copy(v, f"{where}[{k!r}]", depth + 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        items = (_plain(v, f"{where}[{i}]", depth + 1) for i, v in enumerate(value))
+        items = (_copy(v, f"{where}[{i}]", depth + 1) for i, v in enumerate(value))
         return tuple(items) if isinstance(value, tuple) else list(items)
     raise InputError(f"{where} is of type {type(value).__name__}, expected texts, numbers, lists and objects of these")
 
@@ -255,7 +255,7 @@ def _plain(value: Any, where: str, depth: int = 0) -> Any:
 def _plain_key(key: Any, where: str) -> Any:
     if isinstance(key, Mapping | list | tuple):
         raise InputError(f"{where} has a key of type {type(key).__name__}, expected texts")
-    return _plain(key, f"a key of {where}")
+    return _copy(key, f"a key of {where}")
 
 
 def _as_templates_expect(turn: dict[str, Any]) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def _with_system_for_developer(turns: list[dict[str, Any]]) -> list[dict[str, An
     return [{**turns[0], "content": "\n\n".join(texts)}, *turns[count:]]
 
 
-def _listed(values: Any, name: str) -> list[Any]:
+def _as_list(values: Any, name: str) -> list[Any]:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Sequence) or not values:
         raise InputError(f"{name}: {str(values)[:80]!r}, expected a list of objects, at least one")
     return list(values)
@@ -294,13 +294,13 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(child)
 
 
-def _mapped(how: Callable[[str], str], value: Any) -> Any:
+def _map_texts(how: Callable[[str], str], value: Any) -> Any:
     if isinstance(value, str):
         return how(value)
     if isinstance(value, Mapping):
-        return {k: _mapped(how, v) for k, v in value.items()}
+        return {k: _map_texts(how, v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        items = (_mapped(how, v) for v in value)
+        items = (_map_texts(how, v) for v in value)
         return tuple(items) if isinstance(value, tuple) else list(items)
     return value
 
@@ -326,7 +326,7 @@ class _Marks:
         self.of = {token: (next(free), next(free)) for token in tokens}
 
     def put(self, value: Any, pattern: re.Pattern[str]) -> Any:
-        return _mapped(lambda text: pattern.sub(lambda found: found[0].join(self.of[found[0]]), text), value)
+        return _map_texts(lambda text: pattern.sub(lambda found: found[0].join(self.of[found[0]]), text), value)
 
     def pieces(self, rendered: str) -> Iterator[tuple[bool, str]]:
         """Pairs in turn, without marks: True and a token's text from a message, or False and other text."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ZooError
 
-MOST = 32  # parts that are looked at one by one
+MAX_PARTS = 32  # parts that are looked at one by one
 # Keys of a part below which texts are changed; None: all of them.
 KEYS: dict[str, tuple[str, ...] | None] = {
     "content": ("text", "content"),
@@ -19,7 +19,7 @@ KEYS: dict[str, tuple[str, ...] | None] = {
 
 class LeftOut(NamedTuple):
     what: str  # "messages[2]"
-    role: str  # of the message; "" for a tool or a document
+    role: str  # the message's; "" for a tool or a document
     kind: str  # a key of KEYS
 
 
@@ -33,13 +33,13 @@ def left_out(variables: Mapping[str, Any], text: str, render: Callable[[dict[str
     base = next(n for n in map(str, range(7305917, 1 << 62, 104729)) if n not in repr(variables))
     marks = [f"{base}{i:06}" for i in range(len(parts))]
     try:
-        changed = render(_changed(variables, zip(parts, marks, strict=True)))
+        changed = render(_mark_parts(variables, zip(parts, marks, strict=True)))
     except ZooError:
         changed = ""
     suspects = [(part, mark) for part, mark in zip(parts, marks, strict=True) if mark not in changed]
-    for part, mark in suspects[:MOST]:
+    for part, mark in suspects[:MAX_PARTS]:
         try:
-            is_same = render(_changed(variables, [(part, mark)])) == text
+            is_same = render(_mark_parts(variables, [(part, mark)])) == text
         except ZooError:
             continue
         if is_same:
@@ -53,15 +53,15 @@ def _parts(variables: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     """The keys of each part that can be changed, from the variables down."""
     for i, turn in enumerate(variables["messages"]):
         for key in ("content", "tool_calls"):
-            if _marked(turn.get(key), "1", KEYS[key], isinstance(turn.get(key), str)) != turn.get(key):
+            if _mark_texts(turn.get(key), "1", KEYS[key], isinstance(turn.get(key), str)) != turn.get(key):
                 yield "messages", i, key
     for name in ("tools", "documents"):
         for i, value in enumerate(variables.get(name) or ()):
-            if _marked(value, "1", KEYS[name]) != value:
+            if _mark_texts(value, "1", KEYS[name]) != value:
                 yield name, i
 
 
-def _changed(variables: Mapping[str, Any], marks: Any) -> dict[str, Any]:
+def _mark_parts(variables: Mapping[str, Any], marks: Any) -> dict[str, Any]:
     """The variables with a mark at both ends of each text of some parts."""
     out = {**variables}
     for name in ("messages", "tools", "documents"):
@@ -71,18 +71,18 @@ def _changed(variables: Mapping[str, Any], marks: Any) -> dict[str, Any]:
         name, i = part[:2]
         if name == "messages":
             value = out[name][i][part[2]]
-            marked = _marked(value, mark, KEYS[part[2]], isinstance(value, str))
+            marked = _mark_texts(value, mark, KEYS[part[2]], isinstance(value, str))
             out[name][i] = {**out[name][i], part[2]: marked}
         else:
-            out[name][i] = _marked(out[name][i], mark, KEYS[name])
+            out[name][i] = _mark_texts(out[name][i], mark, KEYS[name])
     return out
 
 
-def _marked(value: Any, mark: str, keys: tuple[str, ...] | None, inside: bool = False) -> Any:
+def _mark_texts(value: Any, mark: str, keys: tuple[str, ...] | None, inside: bool = False) -> Any:
     if isinstance(value, str):
         return mark + value + mark if inside and value.strip() else value
     if isinstance(value, Mapping):
-        return {k: _marked(v, mark, keys, inside or keys is None or k in keys) for k, v in value.items()}
+        return {k: _mark_texts(v, mark, keys, inside or keys is None or k in keys) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_marked(v, mark, keys, inside or keys is None) for v in value)
+        return type(value)(_mark_texts(v, mark, keys, inside or keys is None) for v in value)
     return value

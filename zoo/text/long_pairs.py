@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import tokenizers
 
-SHORT, FITTING = 8, 4  # characters for each token of a row, up to which a pair is not long, and likely to fit
+SHORT_RATIO, FITTING_RATIO = (
+    8,
+    4,
+)  # characters for a token: at most as many make no long pair, or likely fit
 FIELDS = {name: name for name in ("ids", "type_ids", "tokens", "offsets", "special_tokens_mask", "attention_mask")} | {
     "words": "word_ids"
 }  # of an encoding's state, and the attributes that have them
@@ -24,7 +27,7 @@ class _Text(NamedTuple):
     tokens: int
     fields: dict[str, list[Any]]
 
-    def kept(self, count: int, side: str, type_id: int) -> tokenizers.Encoding:
+    def truncate(self, count: int, side: str, type_id: int) -> tokenizers.Encoding:
         """Its first or last `count` tokens, as an encoding with nothing cut off."""
         from tokenizers import Encoding
 
@@ -51,9 +54,9 @@ class LongPairs:
         settings: dict[str, Any] = backend.truncation or {}
         room, side, both = settings["max_length"] - self._special, settings["direction"], len(first) + len(second)
         is_whole = 2 * min(len(first), len(second)) <= room or 4 * len(first) * len(second) <= room * both
-        if both <= SHORT * room and is_whole:
+        if both <= SHORT_RATIO * room and is_whole:
             return None
-        if both <= FITTING * room and len(row := self._whole.encode(first, second)) <= settings["max_length"]:
+        if both <= FITTING_RATIO * room and len(row := self._whole.encode(first, second)) <= settings["max_length"]:
             return row
         key = (first, room, side)
         last = self._last
@@ -67,7 +70,7 @@ class LongPairs:
         was_cut = one.tokens > counts[0], other.tokens > counts[1]
         at = 0 if was_cut[0] and (not was_cut[1] or counts[0] > counts[1]) else 1
         more = [count + (was_cut[i] and i == at) for i, count in enumerate(counts)]
-        return backend.post_process(one.kept(more[0], side, 0), other.kept(more[1], side, 1))
+        return backend.post_process(one.truncate(more[0], side, 0), other.truncate(more[1], side, 1))
 
     def _read(self, text: str, room: int, side: str) -> _Text:
         tokens = self._bare.encode_batch([text])[0]  # which, unlike `encode`, lets go of the interpreter's lock

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LONG = 1 << 16  # characters from which a text is cut
+LONG_TEXT = 1 << 16  # characters from which a text is cut
 MARGIN = 1 << 10  # characters that are kept beyond the last token that counts
 PER_TOKEN = 8  # characters, the first guess
 CUT = 16  # tokens that a text may have more for being cut
-MOST = 1 << 19  # characters of a text that cannot be cut: a token takes 600 bytes, and may be a single character
+MAX_UNCUT = 1 << 19  # characters of a text that cannot be cut: a token takes 600 bytes, and may be a single character
 
 _ASCII = re.compile(r"[A-Za-z](?= [A-Za-z])")
 _LETTERS = re.compile(r"[^\W\d_](?= [^\W\d_])")
 _IDEOGRAPHS = re.compile(rf"{_LETTERS.pattern}|[\u4e00-\u9fff](?=[\u4e00-\u9fff])")
-_ACROSS = re.compile(r"[A-Za-z][ ▁Ġ]")
+_SPACE_INSIDE = re.compile(r"[A-Za-z][ ▁Ġ]")
 _SPACE_REGEXES = (" {2,}", r"\s+", r"\s{2,}|[\n\r\t]", r"\n", r"[\n\r\t]")
 _SPLITTING = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
 _LOCAL = {"Punctuation", "Digits", "CharDelimiterSplit", "Split"}
@@ -68,14 +68,14 @@ def ids_within(backend: tokenizers.Tokenizer, text: str, tokens: int, special: b
 
     backend: one that does not truncate.  special: with the special tokens that a text gets.
     """
-    if len(text) < LONG:
+    if len(text) < LONG_TEXT:
         return backend.encode(text, add_special_tokens=special).ids  # type: ignore[no-any-return]
     # A word that is cut in two may have some tokens more.
     found = 0
-    for at in range(0, len(text), LONG):
-        found += max(0, len(backend.encode_batch([text[at : at + LONG]], add_special_tokens=False)[0]) - CUT)
+    for at in range(0, len(text), LONG_TEXT):
+        found += max(0, len(backend.encode_batch([text[at : at + LONG_TEXT]], add_special_tokens=False)[0]) - CUT)
         if found > tokens:
-            problem = f"the text has more than {tokens} tokens in its first {min(len(text), at + LONG)} characters"
+            problem = f"the text has more than {tokens} tokens in its first {min(len(text), at + LONG_TEXT)} characters"
             raise InputError(f"{problem}, and the most is {tokens}")
     return backend.encode_batch([text], add_special_tokens=special)[0].ids  # type: ignore[no-any-return]
 
@@ -86,9 +86,9 @@ def beginning(backend: tokenizers.Tokenizer, text: str, tokens: int, boundary: r
     backend: one that does not truncate.  boundary: its places to cut, from `boundaries`.
     """
     reach = MARGIN + 4 * max((len(t.content) for t in backend.get_added_tokens_decoder().values()), default=0)
-    size = max(LONG // 4, tokens * PER_TOKEN)
-    while size < min(len(text), MOST):
-        found = boundary.search(text, size, MOST)
+    size = max(LONG_TEXT // 4, tokens * PER_TOKEN)
+    while size < min(len(text), MAX_UNCUT):
+        found = boundary.search(text, size, MAX_UNCUT)
         if found is None:
             break
         ends = backend.encode(text[: found.end()], add_special_tokens=False).offsets
@@ -116,7 +116,7 @@ def boundaries(backend: tokenizers.Tokenizer) -> re.Pattern[str] | None:
         return _IDEOGRAPHS if any(part.get("handle_chinese_chars") for part in normalizers) else _LETTERS
     if type(backend.model).__name__ not in ("BPE", "Unigram"):
         return None
-    return None if any(map(_ACROSS.search, backend.get_vocab(with_added_tokens=False))) else _ASCII
+    return None if any(map(_SPACE_INSIDE.search, backend.get_vocab(with_added_tokens=False))) else _ASCII
 
 
 def parts_of(component: Any) -> list[dict[str, Any]]:
@@ -124,11 +124,11 @@ def parts_of(component: Any) -> list[dict[str, Any]]:
     if component is None:
         return []
 
-    def flat(part: dict[str, Any]) -> list[dict[str, Any]]:
+    def flatten(part: dict[str, Any]) -> list[dict[str, Any]]:
         inner = part.get("normalizers") or part.get("pretokenizers") or []
-        return [q for p in inner for q in flat(p)] if part["type"] == "Sequence" else [part]
+        return [q for p in inner for q in flatten(p)] if part["type"] == "Sequence" else [part]
 
-    return flat(json.loads(component.__getstate__()))
+    return flatten(json.loads(component.__getstate__()))
 
 
 def _keeps_spaces_apart(part: dict[str, Any]) -> bool:

@@ -24,7 +24,7 @@ from .sentencepiece_model import (
 )
 from .sentencepiece_normalizer import Segments, SentencePieceNormalizer
 from .special_tokens import DeclaredTokens, text_of, tokenizer_json
-from .tokenizer_json import guarded, tokenizer_of
+from .tokenizer_json import tokenizer_of, translate_rust_errors
 
 if TYPE_CHECKING:
     import tokenizers
@@ -47,7 +47,7 @@ class PieceIds:
         self.unknown = ids[unknown]
         self._of_library: dict[int, int] = {}  # ids of added tokens -> their own
 
-    def take_added(self, backend: tokenizers.Tokenizer) -> None:
+    def learn_added_tokens(self, backend: tokenizers.Tokenizer) -> None:
         """Learn the library's ids of added tokens."""
         for index, token in backend.get_added_tokens_decoder().items():
             self._of_library[index] = self.ids[token.content.removeprefix(LANGUAGE_MARK)]
@@ -140,7 +140,7 @@ def marian(folder: CheckpointFolder, config: Mapping[str, Any], declared: Declar
         pieces = PieceIds(source, ids, unknown, special)
         backend = _backend(source, pieces, [*dict.fromkeys(special)], stated, folder.where(name))
         _end(backend, roles, ids)
-        pieces.take_added(backend)
+        pieces.learn_added_tokens(backend)
         directions.append(Marian(backend, pieces, roles, MarianTexts(source, pieces)))
     return directions[0], directions[1]
 
@@ -193,7 +193,7 @@ def _backend(
     tokens += [token for text, token in stated.items() if text not in special]
     tokens += [AddedToken(LANGUAGE_MARK + language, special=False, normalized=False) for language in languages]
     check_added((token.content for token in tokens), where)
-    with guarded(where):
+    with translate_rust_errors(where):
         backend.add_tokens(tokens)
     return backend
 

@@ -26,9 +26,9 @@ class Tokens(NamedTuple):
         """The token of a role, with its id."""
         if role not in self.roles:
             raise TokenizerError(f"{self.where}: no {role}_token, which goes around each text")
-        return self.named(self.roles[role])
+        return self.token_and_id(self.roles[role])
 
-    def named(self, token: str) -> Token:
+    def token_and_id(self, token: str) -> Token:
         index = self.backend.token_to_id(token)
         if index is None:
             raise TokenizerError(f"{self.where}: {token!r}, which goes around each text, is not in the vocabulary")
@@ -42,9 +42,9 @@ def _template(where: object, single: list[str], pair: list[str], tokens: list[To
     """A post-processor; $A and $B are the texts, and ":1" after a piece is its segment."""
     from tokenizers import processors
 
-    from .tokenizer_json import guarded
+    from .tokenizer_json import translate_rust_errors
 
-    with guarded(f"{where}: special tokens {', '.join(repr(token) for token, _ in tokens)}"):
+    with translate_rust_errors(f"{where}: special tokens {', '.join(repr(token) for token, _ in tokens)}"):
         return processors.TemplateProcessing(single=single, pair=pair, special_tokens=tokens)
 
 
@@ -152,7 +152,7 @@ def whisper(t: Tokens) -> Any:
         names.append("<|notimestamps|>")
     if any(t.backend.token_to_id(name) is None for name in names):  # a vocabulary of words alone
         return None
-    begin, end = [t.named(name) for name in names], t.of("eos")
+    begin, end = [t.token_and_id(name) for name in names], t.of("eos")
     first = [*(f"{token}:0" for token, _ in begin), "$A:0"]
     return _template(t.where, [*first, f"{end[0]}:0"], [*first, "$B:1", f"{end[0]}:1"], [end, *begin])
 
@@ -161,7 +161,7 @@ def _language(t: Tokens) -> Token:
     language = t.config.get("src_lang") or "en_XX"
     if not isinstance(language, str):
         raise TokenizerError(f"tokenizer_config.json: src_lang is {language!r}, expected a code such as 'en_XX'")
-    return t.named(language)
+    return t.token_and_id(language)
 
 
 def language_last(t: Tokens) -> Any:

@@ -13,7 +13,7 @@ from ..errors import TokenizerError
 
 UNIGRAM, BPE = 1, 2  # types of models; 3 word, 4 char
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
-MAX_BYTES = 16 << 20  # of a model's file
+MAX_BYTES = 16 << 20  # a model's file
 MAX_PIECES = 2_000_000  # the largest models on the hub have near a million
 
 

@@ -18,7 +18,7 @@ JOB = Job(
     packages=("jinja2", "markupsafe"),
     extra="chat",
 )
-PROCESSES = 4  # that are kept, each with one template
+PROCESSES = 4  # each renders one template
 
 
 class Rendered(NamedTuple):

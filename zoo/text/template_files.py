@@ -10,7 +10,7 @@ from ..files.folder import CheckpointFolder
 LIMIT = 1 << 20  # bytes, or characters, of a template
 DEFAULT = "default"
 FILE = "chat_template.jinja"
-FOLDER = "additional_chat_templates"  # of further files NAME.jinja
+FOLDER = "additional_chat_templates"  # further files NAME.jinja
 # Files of processors, and of versions before chat_template.jinja, that hold the template under the key chat_template.
 OBJECTS = ("chat_template.json", "processor_config.json")
 
@@ -36,10 +36,10 @@ def template_files(folder: CheckpointFolder, stated: Any) -> TemplateFiles | Non
         return TemplateFiles(texts, folder.where(names[0]), names)
     if stated is not None:
         where = folder.where("tokenizer_config.json")
-        return TemplateFiles(_named(stated, where), where, [])
+        return TemplateFiles(_templates_by_name(stated, where), where, [])
     for name in filter(folder.has, OBJECTS):
         if (stated := folder.json(name, 4 * LIMIT, TokenizerError).get("chat_template")) is not None:
-            return TemplateFiles(_named(stated, folder.where(name)), folder.where(name), [name])
+            return TemplateFiles(_templates_by_name(stated, folder.where(name)), folder.where(name), [name])
     return None
 
 
@@ -50,7 +50,7 @@ def _text(folder: CheckpointFolder, name: str) -> str:
         raise TokenizerError(f"{folder.where(name)}: not UTF-8 at byte {e.start}") from None
 
 
-def _named(stated: Any, where: str) -> dict[str, str]:
+def _templates_by_name(stated: Any, where: str) -> dict[str, str]:
     """The templates of a text, a list of objects with a name, or an object."""
     named: Any = {DEFAULT: stated} if isinstance(stated, str) else stated
     if isinstance(named, list):

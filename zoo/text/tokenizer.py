@@ -17,10 +17,10 @@ from ..files.folder import CheckpointFolder
 from .encodings import Encoding, Encodings, pad, width_of
 from .given import given_ids, given_texts
 from .long_pairs import LongPairs
-from .long_texts import LONG, MOST, beginning, boundaries, interruptible, parts_of
+from .long_texts import LONG_TEXT, MAX_UNCUT, beginning, boundaries, interruptible, parts_of
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, Side, load_files
-from .tokenizer_json import guarded, sibling
+from .tokenizer_json import sibling, translate_rust_errors
 
 if TYPE_CHECKING:
     import tokenizers
@@ -82,7 +82,7 @@ class Tokenizer:
             self.vocab_size = len(self._piece_ids.ids)
             self.all_special_ids = frozenset(map(self._piece_ids.ids.__getitem__, self._piece_ids.special))
         self._tidies, self._typed, self._word_end = loaded.tidies, loaded.typed, loaded.word_end
-        with guarded(self.source):
+        with translate_rust_errors(self.source):
             self.is_pair_typed = 1 in self.backend.encode("a", "a").type_ids and self._typed
         self._backends: dict[tuple[str, int, int], tokenizers.Tokenizer] = {}
         self._lock = threading.Lock()
@@ -210,12 +210,12 @@ class Tokenizer:
         if self._piece_ids is not None:
             text = self._piece_ids.text(given_ids(ids), skip_special_tokens)
         else:
-            with guarded(self.source):
+            with translate_rust_errors(self.source):
                 text = self.backend.decode(given_ids(ids), skip_special_tokens=skip_special_tokens)
         if self._word_end:
             text = text.replace(self._word_end, " ").strip()
         if self._tidies:
-            for before, after in _TIDY:
+            for before, after in _TIDY_REPLACEMENTS:
                 text = text.replace(before, after)
         return text
 
@@ -316,7 +316,7 @@ class Tokenizer:
             if key not in self._backends:
                 while len(self._backends) >= BACKENDS_KEPT:
                     del self._backends[next(iter(self._backends))]
-                with guarded(self.source):
+                with translate_rust_errors(self.source):
                     backend = sibling(self.backend)
                 backend.enable_truncation(limit, stride=stride, strategy=strategy, direction=self.truncation_side)
                 self._backends[key] = backend
@@ -327,7 +327,7 @@ class Tokenizer:
         whole, name = (text, "texts") if truncation["strategy"] == "only_second" else (pair, "pairs")
         room = truncation["max_length"] - self.special_tokens_to_add(True)
         if whole not in sizes:
-            with guarded(self.source):
+            with translate_rust_errors(self.source):
                 sizes[whole] = len(self.backend.encode(whole, add_special_tokens=False))
         if room - sizes[whole] <= truncation["stride"]:
             raise InputError(
@@ -341,12 +341,12 @@ class Tokenizer:
         self, backend: tokenizers.Tokenizer, i: int, text: str, pair: str | None, overflow: bool
     ) -> tokenizers.Encoding:
         """The row of a text or a pair; of a long one that is cut, only the beginning is read."""
-        if len(text) + len(pair or "") >= LONG and backend.truncation and not overflow:
+        if len(text) + len(pair or "") >= LONG_TEXT and backend.truncation and not overflow:
             text, pair = self._beginnings(backend.truncation, text, pair)
             for name, one in (("texts", text), ("pairs", pair or "")):
-                if len(one) > MOST:
-                    problem = f"has {len(one)} characters, and no space between two words among the first {MOST}"
-                    how = f"pass its beginning alone, such as text[:{MOST}]"
+                if len(one) > MAX_UNCUT:
+                    problem = f"has {len(one)} characters, and no space between two words among the first {MAX_UNCUT}"
+                    how = f"pass its beginning alone, such as text[:{MAX_UNCUT}]"
                     raise InputError(f"{problem}, where it could be cut: {how}", argument=name, index=i)
         row = self._encode(backend, i, text, pair, overflow)
         return row if self._piece_ids is None else self._piece_ids.row(row)
@@ -358,12 +358,12 @@ class Tokenizer:
         strategy, room, boundary = truncation["strategy"], truncation["max_length"], self._boundary
         if truncation["direction"] != "right" or isinstance(boundary, bool):
             return text, pair
-        with guarded(self.source):
-            if strategy != "only_second" and len(text) >= LONG and (pair is None or len(pair) < LONG):
+        with translate_rust_errors(self.source):
+            if strategy != "only_second" and len(text) >= LONG_TEXT and (pair is None or len(pair) < LONG_TEXT):
                 # Beside another, the longer of two texts gets the odd token: it has to stay the longer one.
                 other = 0 if pair is None else len(self.backend.encode(pair, add_special_tokens=False))
                 text = beginning(self.backend, text, max(room, other + 1), boundary)
-            elif strategy != "only_first" and pair is not None and len(pair) >= LONG and len(text) < LONG:
+            elif strategy != "only_first" and pair is not None and len(pair) >= LONG_TEXT and len(text) < LONG_TEXT:
                 other = len(self.backend.encode(text, add_special_tokens=False))
                 pair = beginning(self.backend, pair, max(room, other + 1), boundary)
         return text, pair
@@ -373,10 +373,10 @@ class Tokenizer:
     ) -> tokenizers.Encoding:
         settings = backend.truncation or {}
         try:
-            with guarded(self.source):
+            with translate_rust_errors(self.source):
                 if pair is not None and settings and not overflow and (row := self._long_pair(backend, text, pair)):
                     return row
-                if len(text) + len(pair or "") < LONG:
+                if len(text) + len(pair or "") < LONG_TEXT:
                     return backend.encode(text, pair)
                 # Of the two, only encode_batch lets go of the interpreter's lock.
                 many = [text if pair is None else (text, pair)]
@@ -397,12 +397,12 @@ class Tokenizer:
             bare.post_processor = None
             self._pairs = LongPairs(self.backend, bare)
         pairs = self._pairs
-        if len(text) + len(pair) < LONG:
+        if len(text) + len(pair) < LONG_TEXT:
             return pairs.row(backend, text, pair)
         return interruptible(lambda: pairs.row(backend, text, pair))
 
 
-_TIDY = (
+_TIDY_REPLACEMENTS = (
     *((f" {end}", end) for end in (".", "?", "!", ",")),
     (" ' ", "'"),
     *((f" {end}", end) for end in ("n't", "'m", "'s", "'ve", "'re")),

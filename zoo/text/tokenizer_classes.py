@@ -37,10 +37,10 @@ class TokenizerClass:
     """A row of the table: the class's defaults, and its parts."""
 
     roles: Mapping[str, str]
-    kind: str  # of its model: "BPE"
+    kind: str  # its model's: "BPE"
     make: Callable[[Settings], Part]  # -> the model's options, normalizer, pre_tokenizer, decoder
     post_processor: post_processors.Maker
-    file: str  # of the vocabulary
+    file: str  # the vocabulary's
     read: Callable[[VocabularyFile], Vocabulary]
     typed: bool = False  # True if the second text gets segment 1
     padding_side: Literal["left", "right"] = "right"
@@ -53,7 +53,7 @@ class TokenizerClass:
     extra: Callable[[Settings], list[Symbol]] | None = None  # special tokens beside the roles, where no file states any
 
 
-LANGUAGES = (  # of mBART, in the order of their ids
+LANGUAGES = (  # mBART's languages, in the order of their ids
     *("ar_AR", "cs_CZ", "de_DE", "en_XX", "es_XX", "et_EE", "fi_FI", "fr_XX", "gu_IN"),
     *("hi_IN", "it_IT", "ja_XX", "kk_KZ", "ko_KR", "lt_LT", "lv_LV", "my_MM", "ne_NP"),
     *("nl_XX", "ro_RO", "ru_RU", "si_LK", "tr_TR", "vi_VN", "zh_CN"),
@@ -149,33 +149,35 @@ def _sentinels(config: Mapping[str, Any]) -> list[str]:
     return [f"<extra_id_{i}>" for i in range(_number(config, "extra_ids", 100))]
 
 
-def _special(tokens: Iterable[str]) -> list[Symbol]:
+def _as_special(tokens: Iterable[str]) -> list[Symbol]:
     return [(token, True) for token in tokens]
 
 
 def _symbols_or(*tokens: str) -> Callable[[Settings], list[Symbol]]:
-    return lambda s: list(s.vocabulary.symbols) if s.vocabulary.source else _special(tokens)
+    return lambda s: list(s.vocabulary.symbols) if s.vocabulary.source else _as_special(tokens)
 
 
 def _extra_of_t5(s: Settings) -> list[Symbol]:
     symbols = list(s.vocabulary.symbols)
     return (
-        symbols if any("<extra_id_" in token for token, _ in symbols) else [*symbols, *_special(_sentinels(s.config))]
+        symbols
+        if any("<extra_id_" in token for token, _ in symbols)
+        else [*symbols, *_as_special(_sentinels(s.config))]
     )
 
 
 def _extra_of_pegasus(s: Settings) -> list[Symbol]:
     sentence = s.config.get("mask_token_sent", "<mask_1>")
     unused = (f"<unk_{i}>" for i in range(2, _number(s.config, "offset", 103)))
-    return _special([*([] if sentence is None else [sentence]), *unused])
+    return _as_special([*([] if sentence is None else [sentence]), *unused])
 
 
 def _extra_of_mbart(s: Settings) -> list[Symbol]:
-    return [*_special(LANGUAGES), *(symbol for symbol in s.vocabulary.symbols if symbol[0] not in LANGUAGES)]
+    return [*_as_special(LANGUAGES), *(symbol for symbol in s.vocabulary.symbols if symbol[0] not in LANGUAGES)]
 
 
 def _extra_of_mbart50(s: Settings) -> list[Symbol]:
-    return [*s.vocabulary.symbols, *_special(LANGUAGES_50)]
+    return [*s.vocabulary.symbols, *_as_special(LANGUAGES_50)]
 
 
 _BRACKETS = {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"}

@@ -18,7 +18,7 @@ from .post_processors import Tokens, of_file
 from .special_tokens import ROLES, DeclaredTokens, add_tokens, declared_tokens, text_of, texts_of, tokenizer_json
 from .template_files import template_files
 from .tokenizer_classes import BACKEND, CLASSES, TokenizerClass, VocabularyFile, class_name
-from .tokenizer_json import MAX_NODES, guarded, kind_of, tokenizer_of
+from .tokenizer_json import MAX_NODES, kind_of, tokenizer_of, translate_rust_errors
 from .tokenizer_parts import Settings, mistral_words, of_sentencepiece
 from .vocabulary_files import LIMIT, Vocabulary, sentencepiece
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import tokenizers
 
 Side = Literal["left", "right"]
-UNLIMITED = 10**9  # tokens; transformers writes 1e30 where a tokenizer has no limit of its own
+NO_LIMIT = 10**9  # tokens; transformers writes 1e30 where a tokenizer has no limit of its own
 
 FILE = "tokenizer.json"
 VOCABULARY_FILES = (
@@ -64,12 +64,12 @@ class Loaded(NamedTuple):
     prepare: Callable[[str], str] | None  # what is done to a text before all else
     word_end: str  # what stands in decoded texts for the space after a word; "" if nothing does
     ids: PieceIds | None = None  # where the library's are not the checkpoint's
-    target: Loaded | None = None  # of the texts that the model writes, if they are not tokenized as those that it reads
+    target: Loaded | None = None  # for texts that the model writes, if others than it reads
 
 
 def load_files(folder: CheckpointFolder) -> Loaded:
     """Read or build the tokenizer of a checkpoint folder; TokenizerError where that cannot be done."""
-    with guarded(folder):
+    with translate_rust_errors(folder):
         return _load(folder)
 
 
@@ -146,7 +146,7 @@ def _of_marian(
     template = template_files(folder, config.get("chat_template"))
     files = [*(name for name in names if name in have), *([] if template is None else template.files)]
 
-    def loaded(one: Marian, target: Loaded | None) -> Loaded:
+    def as_marian(one: Marian, target: Loaded | None) -> Loaded:
         return Loaded(
             backend=one.backend,
             roles=one.roles,
@@ -166,7 +166,7 @@ def _of_marian(
         )
 
     source, target = marian(folder, config, declared)
-    return loaded(source, loaded(target, None))
+    return as_marian(source, as_marian(target, None))
 
 
 def _symbol(text: str, special: bool) -> tokenizers.AddedToken:
@@ -251,11 +251,11 @@ def _of_files(
     else:
         cls = CLASSES[CLASS_OF_FILE[file]]
     if cls is None or file is None:
-        raise TokenizerError(_not_found(folder, have, name, cls))
+        raise TokenizerError(_missing_files(folder, have, name, cls))
     return cls, cls.read(VocabularyFile(folder, file, texts_of(_roles(cls, declared, None, False)), config))
 
 
-def _not_found(folder: CheckpointFolder, have: list[str], name: str | None, cls: TokenizerClass | None) -> str:
+def _missing_files(folder: CheckpointFolder, have: list[str], name: str | None, cls: TokenizerClass | None) -> str:
     there = [file for file in have if not file.endswith("json") or file == "vocab.json"]
     if cls is not None:
         wanted = f"expected tokenizer.json, or the {cls.file} of a {name}"
@@ -306,7 +306,7 @@ def _max_length(config: Mapping[str, Any], default: int | None) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
         raise TokenizerError(f"tokenizer_config.json: model_max_length is {value!r}, expected a number of tokens")
-    return None if value > UNLIMITED else int(value)
+    return None if value > NO_LIMIT else int(value)
 
 
 def _side(config: Mapping[str, Any], key: str, default: str) -> Side:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 MAX_MERGES = 4_000_000
 MAX_WORD = 256  # characters of a word that WordPiece cuts up, in time that grows with their square
 MAX_NODES = 4_000_000  # values in the file; Gemma's, the largest, has half as many
-REMEMBERED = 1 << 19  # characters of the parts beside the vocabulary, whose check is not done twice
+MAX_REMEMBERED = 1 << 19  # characters of the parts beside the vocabulary, whose check is not done twice
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 # type of model: the options of its class in the library
-_WANTED = {str: "a text", int: "a whole number", bool: "true or false"}
+_TYPE_NAMES = {str: "a text", int: "a whole number", bool: "true or false"}
 _TEXTS = {"unk_token": str, "continuing_subword_prefix": str}
 _OPTIONS = {
     "WordPiece": {**_TEXTS, "max_input_chars_per_word": int},
@@ -43,7 +43,7 @@ class TokenizerFile(NamedTuple):
 
 
 @contextmanager
-def guarded(what: object) -> Iterator[None]:
+def translate_rust_errors(what: object) -> Iterator[None]:
     """Turn exceptions of Rust, and its panics (which are no `Exception`), into TokenizerError."""
     try:
         yield
@@ -64,12 +64,12 @@ def tokenizer_of(raw: dict[str, Any], path: object) -> TokenizerFile:
 
     if raw.get("version") != "1.0":
         raise TokenizerError(f"{path}: version {quote(raw.get('version'))}, expected '1.0'")
-    added = _added(raw.get("added_tokens"), path)
+    added = _added_tokens(raw.get("added_tokens"), path)
     padding, truncation = (_settings(name, raw.get(name), path) for name in ("padding", "truncation"))
     model, backend = _model(raw.get("model"), path), _without_model(raw, path)
-    with guarded(path):
+    with translate_rust_errors(path):
         backend.model = model
-    with guarded(f"{path}: added_tokens"):
+    with translate_rust_errors(f"{path}: added_tokens"):
         backend.add_tokens([AddedToken(**token) for token in added])
     return TokenizerFile(backend, padding, truncation)
 
@@ -81,14 +81,14 @@ def _without_model(raw: dict[str, Any], path: object) -> tokenizers.Tokenizer:
     empty = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], **dict.fromkeys(SEQUENCES)}
     empty["model"] = {"type": "WordLevel", "vocab": {}, "unk_token": ""}
     parts = {kind: raw.get(kind) for kind in SEQUENCES}
-    with guarded(path):
+    with translate_rust_errors(path):
         text = json.dumps({**empty, **parts})
-        (_remembered if len(text) <= REMEMBERED else _check_parts)(text, str(path))
+        (_remembered if len(text) <= MAX_REMEMBERED else _check_parts)(text, str(path))
         try:
             return Tokenizer.from_str(text)
         except Exception:
             for kind, part in parts.items():  # one by one, for the message
-                with guarded(f"{path}: {kind} is not one that the tokenizers library reads"):
+                with translate_rust_errors(f"{path}: {kind} is not one that the tokenizers library reads"):
                     Tokenizer.from_str(json.dumps({**empty, kind: part}))
             raise
 
@@ -116,7 +116,7 @@ def _settings(name: str, value: Any, path: object) -> dict[str, Any]:
     return {"direction": side.lower(), "pad_token": token}
 
 
-def _added(tokens: Any, path: object) -> list[dict[str, Any]]:
+def _added_tokens(tokens: Any, path: object) -> list[dict[str, Any]]:
     """The keyword arguments of each added token."""
     tokens = [] if tokens is None else tokens
     if not isinstance(tokens, list):
@@ -144,7 +144,7 @@ def _model(raw: Any, path: object) -> tokenizers.models.Model:
     options = {name: raw[name] for name in _OPTIONS[kind] if raw.get(name) is not None}
     for name, value in options.items():
         if type(value) is not (wanted := _OPTIONS[kind][name]):
-            raise TokenizerError(f"{where}: {name} is {quote(value)}, expected {_WANTED[wanted]}")
+            raise TokenizerError(f"{where}: {name} is {quote(value)}, expected {_TYPE_NAMES[wanted]}")
     vocab: Any = raw.get("vocab")
     if kind == "Unigram":
         vocab = _pieces(vocab, where)
@@ -160,7 +160,7 @@ def _model(raw: Any, path: object) -> tokenizers.models.Model:
         unknown = options.setdefault("unk_token", "[UNK]")
         if unknown not in vocab:
             raise TokenizerError(f"{where}: unk_token {quote(unknown)} is not in the vocabulary of {len(vocab)} tokens")
-    with guarded(where):
+    with translate_rust_errors(where):
         model = getattr(models, kind)(vocab, **options)
         if kind == "WordPiece" and not 0 < model.max_input_chars_per_word <= MAX_WORD:
             raise TokenizerError(

@@ -69,7 +69,7 @@ def split(pattern: Part, behavior: str, invert: bool = False) -> Part:
     return {"type": "Split", "pattern": pattern, "behavior": behavior, "invert": invert}
 
 
-BYTE_FALLBACK = (replace("▁", " "), {"type": "ByteFallback"}, {"type": "Fuse"})  # of decoders
+BYTE_FALLBACK = (replace("▁", " "), {"type": "ByteFallback"}, {"type": "Fuse"})  # in the order of decoding
 WORDS = {"type": "WhitespaceSplit"}
 BYTE_BPE = {"type": "BPE", "continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": False}
 

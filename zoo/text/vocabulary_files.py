@@ -29,7 +29,7 @@ LIMIT = 64 << 20  # bytes of one tokenizer file; the largest on the hub are near
 class Vocabulary(NamedTuple):
     """Where a vocabulary is, and what it says."""
 
-    path: str  # of the file, for messages
+    path: str  # the file's, for messages
     model: dict[str, Any]  # type, vocab, and the merges of BPE
     charsmap: str | None = None  # SentencePiece's normalisation rules, in base64
     source: SentencePieceModel | None = None

@@ -38,8 +38,8 @@ class NameMap:
         """The canonical name of a tensor of a file."""
         for part, renames in self.part_renames.items():
             if name.startswith(f"{part}."):
-                name = f"{part}.{_replaced(name.removeprefix(f'{part}.'), renames)}"
-        return _replaced(name, self.renames)
+                name = f"{part}.{_apply_renames(name.removeprefix(f'{part}.'), renames)}"
+        return _apply_renames(name, self.renames)
 
     def transposes(self, name: str, dtype: str) -> bool:
         """True if files have this tensor transposed.  Matrices that zoo has quantised have the model's order."""
@@ -47,7 +47,7 @@ class NameMap:
         return (kind is None or kind.is_plain) and any(re.search(pattern, name) for pattern in self.transposed)
 
 
-def _replaced(name: str, renames: Mapping[str, str]) -> str:
+def _apply_renames(name: str, renames: Mapping[str, str]) -> str:
     for pattern, new in renames.items():
         name = re.sub(pattern, new, name)
     return name

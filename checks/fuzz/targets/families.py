@@ -21,7 +21,7 @@ from zoo.errors import ZooError
 from .. import mutate
 from .gguf import gguf_file
 from .strangers import has, small_bert
-from .target import TARGETS, Target, as_json, written
+from .target import TARGETS, Target, as_json, write
 
 
 @functools.cache
@@ -48,7 +48,7 @@ def _configs() -> list[bytes]:
     return found
 
 
-def _made(name: str, at: Path) -> Path:
+def _checkpoint_of(name: str, at: Path) -> Path:
     """The family's checkpoint, made at its first use."""
     from checks.golden import spec_of
     from parity.checkpoints import build
@@ -58,11 +58,11 @@ def _made(name: str, at: Path) -> Path:
 
 
 def _arguments(name: str) -> dict[str, np.ndarray]:
-    from checks.golden import FOLDER, drawn, inputs_of
+    from checks.golden import FOLDER, inputs_of, random_floats
 
     path = FOLDER / f"{name}.npz"
     if not path.is_file():
-        return {"pixel_values": drawn((1, 64, 64, 3))}
+        return {"pixel_values": random_floats((1, 64, 64, 3))}
     with np.load(path) as file:
         return inputs_of(dict(file))
 
@@ -73,13 +73,13 @@ def _load(data: bytes, at: Path) -> None:
     name, body = _split(data)
     if name not in _families():
         raise ZooError("not an input")
-    folder = _made(name, at)
+    folder = _checkpoint_of(name, at)
     try:
-        written(folder, "config.json", body)
+        write(folder, "config.json", body)
         model: Any = load_model(folder)
         model(**_arguments(name))
     finally:
-        written(folder, "config.json", as_json(_families()[name]))
+        write(folder, "config.json", as_json(_families()[name]))
 
 
 _SIZES = [1, 3, 7, 10_000, 10**6, 2**31 - 1, -8, [2, 2], ["full_attention"] * 2, ["sliding_attention", "x"], 1e-45]
@@ -100,7 +100,7 @@ TARGETS["families"] = Target(_configs, _of_family, _load, weight=6, seconds=15, 
 
 def _heads() -> list[bytes]:
     at = Path("made").absolute()
-    data = (_made("bert", at) / "model.safetensors").read_bytes()
+    data = (_checkpoint_of("bert", at) / "model.safetensors").read_bytes()
     shutil.rmtree(at)
     return [b"header\n" + data[8 : 8 + int.from_bytes(data[:8], "little")], *_configs()]
 
@@ -119,18 +119,21 @@ def _info(data: bytes, at: Path) -> None:
     is_header = name == "header"
     if not is_header and name not in _families():
         raise ZooError("not an input")
-    folder, file = _made("bert" if is_header else name, at), "model.safetensors" if is_header else "config.json"
+    folder, file = (
+        _checkpoint_of("bert" if is_header else name, at),
+        "model.safetensors" if is_header else "config.json",
+    )
     kept = (folder / file).read_bytes()
     if is_header:
         body += b" " * (-len(body) % 8)
         body = len(body).to_bytes(8, "little") + body + kept[8 + int.from_bytes(kept[:8], "little") :]
     try:
-        written(folder, file, body)
+        write(folder, file, body)
         tp = 2 if name in ("llama", "mistral", "qwen2", "qwen3") and len(body) % 2 else None
         found = describe(str(folder), length=len(body) % 99 + 1, tp=tp)
         json.loads(json_text(found))
     finally:
-        written(folder, file, kept)
+        write(folder, file, kept)
 
 
 TARGETS["info"] = Target(_heads, _change_info, _info, weight=2, seconds=15, megabytes=2500)
@@ -156,7 +159,7 @@ def _caches() -> list[bytes]:
 
 def _load_cache(data: bytes, at: Path) -> None:
     cache = _stories().prompt_cache()
-    cache.load_cache(written(at, "x.safetensors", data))
+    cache.load_cache(write(at, "x.safetensors", data))
     "".join(_stories().stream("Once upon a time", cache=cache, max_new_tokens=2))
 
 
@@ -184,8 +187,8 @@ def _pieces() -> list[bytes]:
 def _deberta(data: bytes, at: Path) -> None:
     from zoo.text.tokenizer import Tokenizer
 
-    written(at, "spm.model", data)
-    written(at, "tokenizer_config.json", b'{"tokenizer_class": "DebertaV2Tokenizer", "split_by_punct": true}')
+    write(at, "spm.model", data)
+    write(at, "tokenizer_config.json", b'{"tokenizer_class": "DebertaV2Tokenizer", "split_by_punct": true}')
     Tokenizer.from_folder(at)(["a b, c", ""], truncation=True, max_length=8)
 
 
@@ -280,13 +283,27 @@ async def _answer(app: Any, path: str, body: bytes) -> tuple[int, bytes]:
     return status, answer
 
 
-_OF_REQUEST = [_SCHEMA, {"type": "string", "pattern": "(a+)+$"}, {"$ref": "#"}, "(x{0,999}){0,999}", {"enum": [1, "a"]}]
-_OF_REQUEST += [{"anyOf": [{"type": "integer"}, {}]}, "stories260k", "checkpoint", "\\p{L}*", "a{1000000}", 100, "^$"]
+_OPTIONS = [
+    _SCHEMA,
+    {"type": "string", "pattern": "(a+)+$"},
+    {"$ref": "#"},
+    "(x{0,999}){0,999}",
+    {"enum": [1, "a"]},
+]
+_OPTIONS += [
+    {"anyOf": [{"type": "integer"}, {}]},
+    "stories260k",
+    "checkpoint",
+    "\\p{L}*",
+    "a{1000000}",
+    100,
+    "^$",
+]
 
 
 def _change_request(rng: random.Random, data: bytes) -> bytes:
     path, body = _split(data)
-    return path.encode() + b"\n" + mutate.of_json(_OF_REQUEST)(rng, body)
+    return path.encode() + b"\n" + mutate.of_json(_OPTIONS)(rng, body)
 
 
 if has("starlette", "msgspec", "prometheus_client"):
@@ -298,16 +315,16 @@ if has("starlette", "msgspec", "prometheus_client"):
 # GGUF files of the decoders' architectures, loaded and called.
 
 
-_SQUARE, _HALF, _ROW, _SHORT = ((32, 32), 0, 4096), ((32, 16), 0, 2048), ((32,), 0, 128), ((16,), 0, 64)
-_WIDE, _EXPERTS = ((32, 64), 0, 8192), ((32, 8, 4), 0, 4096)
-_PART = dict.fromkeys(("attn_q.weight", "attn_output.weight", "ffn_gate.weight", "ffn_up.weight"), _SQUARE)
-_PART |= {"attn_k.weight": _HALF, "attn_v.weight": _HALF, "ffn_down.weight": _SQUARE}
-_PART |= {"attn_norm.weight": _ROW, "ffn_norm.weight": _ROW}
-_NORMS = {"attn_q_norm.weight": _SHORT, "attn_k_norm.weight": _SHORT}
+_SQUARE, _HALF_SQUARE, _ROW, _SHORT_ROW = ((32, 32), 0, 4096), ((32, 16), 0, 2048), ((32,), 0, 128), ((16,), 0, 64)
+_WIDE_MATRIX, _EXPERTS = ((32, 64), 0, 8192), ((32, 8, 4), 0, 4096)
+_LAYER_TENSORS = dict.fromkeys(("attn_q.weight", "attn_output.weight", "ffn_gate.weight", "ffn_up.weight"), _SQUARE)
+_LAYER_TENSORS |= {"attn_k.weight": _HALF_SQUARE, "attn_v.weight": _HALF_SQUARE, "ffn_down.weight": _SQUARE}
+_LAYER_TENSORS |= {"attn_norm.weight": _ROW, "ffn_norm.weight": _ROW}
+_NORMS = {"attn_q_norm.weight": _SHORT_ROW, "attn_k_norm.weight": _SHORT_ROW}
 # llama.cpp's name of an architecture -> its own metadata and tensors; None for a tensor that it has not.
 _ARCHITECTURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "llama": ({}, {}),
-    "qwen2": ({}, {"attn_q.bias": _ROW, "attn_k.bias": _SHORT, "attn_v.bias": _SHORT}),
+    "qwen2": ({}, {"attn_q.bias": _ROW, "attn_k.bias": _SHORT_ROW, "attn_v.bias": _SHORT_ROW}),
     "qwen3": ({}, _NORMS),
     "qwen3moe": (
         {"expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 8},
@@ -321,7 +338,7 @@ _ARCHITECTURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "phi3": (
         {"attention.sliding_window": 4, "rope.dimension_count": 8},
-        {"attn_qkv.weight": _WIDE, "ffn_up.weight": _WIDE}
+        {"attn_qkv.weight": _WIDE_MATRIX, "ffn_up.weight": _WIDE_MATRIX}
         | dict.fromkeys(("attn_q.weight", "attn_k.weight", "attn_v.weight", "ffn_gate.weight")),
     ),
 }
@@ -337,7 +354,7 @@ def _ggufs() -> list[bytes]:
         pairs: dict[str, object] = {"general.architecture": name, f"{name}.attention.layer_norm_rms_epsilon": 1e-5}
         pairs |= {f"{name}.{key}": value for key, value in (common | own).items()}
         pairs |= {f"tokenizer.ggml.{key}": value for key, value in pieces.items()}
-        layer = {f"blk.0.{key}": value for key, value in (_PART | tensors).items() if value is not None}
+        layer = {f"blk.0.{key}": value for key, value in (_LAYER_TENSORS | tensors).items() if value is not None}
         found.append(gguf_file(pairs, {"token_embd.weight": ((32, 8), 0, 1024), "output_norm.weight": _ROW, **layer}))
     return found
 
@@ -349,7 +366,7 @@ def _of_gguf(rng: random.Random, data: bytes) -> bytes:
 
 
 def _generate(data: bytes, at: Path) -> None:
-    task: Any = zoo.load(written(at, "m.gguf", data))
+    task: Any = zoo.load(write(at, "m.gguf", data))
     task("a", max_new_tokens=2)
 
 

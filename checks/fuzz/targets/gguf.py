@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 
 from .. import mutate
-from .target import TARGETS, Target, written
+from .target import TARGETS, Target, write
 
 _WORDS = [b"llama", b"bert", b"llama.block_count", b"general.alignment", b"tokenizer.ggml.merges", b"GGUF"]
 _WORDS += [struct.pack("<I", kind) for kind in range(14)] + [struct.pack("<Q", 2**n) for n in (20, 31, 32, 60, 63)]
@@ -90,7 +90,7 @@ def _run(data: bytes, at: Path) -> None:
     from zoo.weights.gguf.folder import GGUFFolder
     from zoo.weights.gguf.source import GGUFFile
 
-    path = written(at, "model.gguf", data)
+    path = write(at, "model.gguf", data)
     source = GGUFFile(path)
     for name in list(source.names())[:30]:
         stored = source.read(name)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import mutate
-from .target import TARGETS, Target, as_json, written
+from .target import TARGETS, Target, as_json, write
 
 
 def _images() -> list[bytes]:
@@ -70,7 +70,7 @@ TARGETS["image-headers"] = Target(_images, mutate.of_image, _headers)
 def _words(data: bytes, at: Path) -> None:
     from zoo.apps.tables.words import read_words
 
-    read_words(written(at, "words.json", data))
+    read_words(write(at, "words.json", data))
 
 
 TARGETS["words"] = Target(

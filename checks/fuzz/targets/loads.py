@@ -14,7 +14,7 @@ from zoo.errors import ZooError
 
 from .. import mutate
 from .settings import preprocessors
-from .target import OWN, TARGETS, Target, written
+from .target import STORIES, TARGETS, Target, write
 from .texts import tokenizers
 
 
@@ -37,11 +37,11 @@ def _checkpoints(at: Path) -> None:
     for kind, model in made.items():
         save_model(model, at / kind)
         if kind == "vit":
-            written(at / kind, "preprocessor_config.json", preprocessors()[-2])
+            write(at / kind, "preprocessor_config.json", preprocessors()[-2])
         else:
-            written(at / kind, "tokenizer.json", tokenizer)
-            written(at / kind, "tokenizer_config.json", b'{"tokenizer_class": "BertTokenizer", "model_max_length": 16}')
-    shutil.copytree(OWN, at / "llama")
+            write(at / kind, "tokenizer.json", tokenizer)
+            write(at / kind, "tokenizer_config.json", b'{"tokenizer_class": "BertTokenizer", "model_max_length": 16}')
+    shutil.copytree(STORIES, at / "llama")
     for path in (at / "llama").glob("*.md"):
         path.unlink()
     shutil.copytree(at, at.with_name("kept"))

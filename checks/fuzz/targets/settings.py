@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import mutate
-from .target import DATA, OWN, TARGETS, Target, as_json, tolerant, written
+from .target import DATA, STORIES, TARGETS, Target, as_json, tolerant, write
 
 
 def _parse_json(data: bytes, at: Path) -> None:
@@ -28,7 +28,7 @@ TARGETS["json"] = Target(
 
 def _configs() -> list[bytes]:
     return [path.read_bytes() for path in sorted((DATA / "configs").rglob("*.json"))] + [
-        (OWN / "config.json").read_bytes()
+        (STORIES / "config.json").read_bytes()
     ]
 
 
@@ -37,7 +37,7 @@ def _config(data: bytes, at: Path) -> None:
     from zoo.registry import family_of, model_class
     from zoo.task_kinds import TASKS
 
-    written(at, "config.json", data)
+    write(at, "config.json", data)
     config = read_config(at)
     config.to_dict(), config.sizes(), model_class(config)
     family_of(config.model_type).heads_by_task(TASKS, config.architectures)
@@ -63,7 +63,7 @@ def preprocessors() -> list[bytes]:
 def _preprocessor(data: bytes, at: Path) -> None:
     from zoo.images import ImageProcessor
 
-    written(at, "preprocessor_config.json", data)
+    write(at, "preprocessor_config.json", data)
     processor = ImageProcessor.from_folder(at)
     height, width = processor.output_size(6, 9)
     if height * width < 1 << 16:
@@ -80,13 +80,13 @@ TARGETS["preprocessor"] = Target(
 def _generation(data: bytes, at: Path) -> None:
     from zoo.generate.config import GenerationConfig
 
-    written(at, "generation_config.json", data)
+    write(at, "generation_config.json", data)
     GenerationConfig.from_folder(at).replace(max_new_tokens=3)
 
 
 TARGETS["generation-config"] = Target(
     lambda: [
-        (OWN / "generation_config.json").read_bytes(),
+        (STORIES / "generation_config.json").read_bytes(),
         as_json(
             {
                 "bos_token_id": 1,
@@ -121,7 +121,7 @@ def _locks() -> list[bytes]:
 def _lock(data: bytes, at: Path) -> None:
     from zoo.checkpoint.lock_file import read_lock
 
-    read_lock(written(at, "zoo.lock", data))
+    read_lock(write(at, "zoo.lock", data))
 
 
 TARGETS["lock"] = Target(_locks, mutate.of_json(["a" * 64, "0" * 40, "../x", "sha256:" + "0" * 64]), _lock)
@@ -140,7 +140,7 @@ def _modules(data: bytes, at: Path) -> None:
             "config_sentence_transformers.json",
         ):
             (at / "1_Pooling").mkdir(exist_ok=True)
-            written(at, name, as_json(value))
+            write(at, name, as_json(value))
     if is_sentence_encoder(read_modules(at)):
         read_sentence_encoder(at, 8)
 

@@ -21,7 +21,7 @@ from zoo.errors import ZooError
 from .. import mutate
 from .one_child import OneChild
 from .settings import preprocessors
-from .target import DATA, TARGETS, Target, as_json, written
+from .target import DATA, TARGETS, Target, as_json, write
 from .texts import tokenizers
 
 SIZES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
@@ -31,7 +31,7 @@ def has(*packages: str) -> bool:
     return all(importlib.util.find_spec(package) for package in packages)
 
 
-def _tagged(**changes: mutate.Mutator) -> mutate.Mutator:
+def _tagged_mutator(**changes: mutate.Mutator) -> mutate.Mutator:
     """For inputs b"name\\n...": the rest is changed as the name says."""
 
     def change(rng: random.Random, data: bytes) -> bytes:
@@ -96,7 +96,7 @@ def _recordings() -> list[bytes]:
 
     import av
 
-    def encoded(kind: str, codec: str, rate: int) -> bytes:
+    def encode(kind: str, codec: str, rate: int) -> bytes:
         file = io.BytesIO()
         with av.open(file, "w", format=kind) as out:
             stream: Any = out.add_stream(codec, rate=rate, layout="mono")
@@ -109,7 +109,7 @@ def _recordings() -> list[bytes]:
 
     kinds = [("wav", "pcm_s16le", 8000), ("mp3", "mp3", 16000), ("flac", "flac", 8000), ("ogg", "libopus", 16000)]
     kinds += [("mp4", "aac", 16000), ("adts", "aac", 16000), ("matroska", "libopus", 16000), ("mpegts", "aac", 16000)]
-    return [encoded(*kind) for kind in [*kinds, ("aiff", "pcm_s16be", 8000), ("avi", "mp3", 16000)]]
+    return [encode(*kind) for kind in [*kinds, ("aiff", "pcm_s16be", 8000), ("avi", "mp3", 16000)]]
 
 
 def _hurry_audio(at: Path) -> None:
@@ -160,12 +160,12 @@ def small_bert(at: Path, head: str = "ForSequenceClassification", labels: int = 
     config = {**SIZES, "model_type": "bert", "vocab_size": 8, "max_position_embeddings": 16, "type_vocab_size": 2}
     model = getattr(bert, f"Bert{head}").from_config(bert.BertConfig.from_dict({**config, "num_labels": labels}))
     save_model(model, at)
-    written(at, "tokenizer.json", tokenizers()[-3])
-    written(at, "tokenizer_config.json", b'{"tokenizer_class": "BertTokenizer", "model_max_length": 16}')
+    write(at, "tokenizer.json", tokenizers()[-3])
+    write(at, "tokenizer_config.json", b'{"tokenizer_class": "BertTokenizer", "model_max_length": 16}')
     return model
 
 
-def _exported(at: Path) -> None:
+def _export_bert(at: Path) -> None:
     small_bert(at / "checkpoint")
     zoo.export(at / "checkpoint", at / "export")
 
@@ -173,14 +173,14 @@ def _exported(at: Path) -> None:
 def _prepare_export(at: Path) -> None:
     from zoo.engines.onnx import checked
 
-    _exported(at)
+    _export_bert(at)
     checked.JOB, checked.Confined = checked.JOB._replace(seconds=2), OneChild
     checked.remember = lambda path: None  # it would be a file outside of the folder
 
 
 def _exports() -> list[bytes]:
     at = Path("made").absolute()
-    _exported(at)
+    _export_bert(at)
     index, graph = ((at / "export" / name).read_bytes() for name in ("model.onnx.index.json", "model.onnx"))
     shutil.rmtree(at)
     return [b"index\n" + index, b"signature\n" + _entry(json.loads(index))["signature"].encode(), b"graph\n" + graph]
@@ -198,11 +198,11 @@ def _run_export(data: bytes, at: Path) -> None:
         shutil.copytree(kept, now)
         index = json.loads((kept / "model.onnx.index.json").read_text())
         if kind == b"graph":
-            written(now, "model.onnx", body)
+            write(now, "model.onnx", body)
             _entry(index)["sha256"] = hashlib.sha256(body).hexdigest()
         elif kind == b"signature":
             _entry(index)["signature"] = body.decode("utf-8", "replace")
-        written(now, "model.onnx.index.json", body if kind == b"index" else as_json(index))
+        write(now, "model.onnx.index.json", body if kind == b"index" else as_json(index))
         zoo.load(now, device="onnx")("the a")
     finally:
         shutil.rmtree(now, ignore_errors=True)
@@ -210,7 +210,7 @@ def _run_export(data: bytes, at: Path) -> None:
 
 if has("onnx", "onnxruntime"):
     _of_signature = mutate.of_json(["B", "T", "T // 2", "T <= 5", "float32", "context.mask", "logits"])
-    _changes = _tagged(
+    _changes = _tagged_mutator(
         index=_of_signature,
         signature=_of_signature,
         graph=mutate.of_bytes([b"Loop", b"com.microsoft", b"Expand", b"\x08\x07"]),
@@ -229,7 +229,7 @@ def _adapter(at: Path) -> None:
     small_bert(at / "checkpoint")
     (at / "adapter").mkdir()
     config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["query"], "bias": "none"}
-    written(at / "adapter", "adapter_config.json", as_json(config))
+    write(at / "adapter", "adapter_config.json", as_json(config))
     name = "base_model.model.bert.encoder.layer.0.attention.self.query.lora_{}.weight"
     matrices = {"A": np.ones((2, 8), np.float32), "B": np.ones((8, 2), np.float32)}
     save_file({name.format(k): v for k, v in matrices.items()}, at / "adapter" / "adapter_model.safetensors")
@@ -249,7 +249,7 @@ def _load_adapter(data: bytes, at: Path) -> None:
     kind, _, body = data.partition(b"\n")
     try:
         shutil.copytree(at / "adapter", at / "now")
-        written(at / "now", names[kind], body)
+        write(at / "now", names[kind], body)
         zoo.load(at / "checkpoint", adapter=at / "now")("the a")
     finally:
         shutil.rmtree(at / "now", ignore_errors=True)
@@ -258,7 +258,7 @@ def _load_adapter(data: bytes, at: Path) -> None:
 _of_adapter = mutate.of_json(["LORA", "query", 2, 1e400, "lora_only"])
 TARGETS["adapter"] = Target(
     _adapters,
-    _tagged(config=_of_adapter, labels=_of_adapter, weights=mutate.of_safetensors),
+    _tagged_mutator(config=_of_adapter, labels=_of_adapter, weights=mutate.of_safetensors),
     _load_adapter,
     prepare=_adapter,
 )
@@ -273,7 +273,7 @@ def _images(at: Path) -> None:
 
     config = {**SIZES, "model_type": "vit", "image_size": 8, "patch_size": 4, "num_channels": 3, "num_labels": 2}
     save_model(vit.ViTForImageClassification.from_config(vit.ViTConfig.from_dict(config)), at / "vit")
-    written(at / "vit", "preprocessor_config.json", preprocessors()[-2])
+    write(at / "vit", "preprocessor_config.json", preprocessors()[-2])
     Image.new("RGB", (9, 7)).save(at / "a.png")
 
 
@@ -297,7 +297,7 @@ def _map(data: bytes, at: Path) -> None:
     try:
         (at / "out").mkdir()
         shutil.copy(at / "a.png", at / "out")
-        table = written(at / "out", f"rows.{kind.decode()}", body)
+        table = write(at / "out", f"rows.{kind.decode()}", body)
         map_files(at / "vit", table, at / "out" / "out.jsonl", progress=False)
         rows = (at / "out" / "out.jsonl").read_text().splitlines()
         assert all(isinstance(json.loads(row), dict) for row in rows)
@@ -308,7 +308,7 @@ def _map(data: bytes, at: Path) -> None:
 _of_rows = mutate.of_bytes(_WORDS)
 TARGETS["map-rows"] = Target(
     lambda: [b"jsonl\n" + _ROWS, b"csv\nimage,n\na.png,1\n../x.png,2\n,\n"],
-    _tagged(jsonl=_of_rows, csv=_of_rows),
+    _tagged_mutator(jsonl=_of_rows, csv=_of_rows),
     _map,
     prepare=_images,
 )
@@ -319,7 +319,7 @@ def _parts() -> list[bytes]:
     at = Path("made").absolute()
     at.mkdir()
     _images(at)
-    written(at, "rows.jsonl", _ROWS)
+    write(at, "rows.jsonl", _ROWS)
     map_files(at / "vit", at / "rows.jsonl", at / "out", format="jsonl", rows=2, progress=False)
     found = {path.name: path.read_text() for path in (at / "out").iterdir()}
     shutil.rmtree(at)
@@ -331,7 +331,7 @@ def _resume(data: bytes, at: Path) -> None:
     try:
         (at / "out").mkdir()
         shutil.copy(at / "a.png", at / "out")
-        table = written(at / "out", "rows.jsonl", _ROWS)
+        table = write(at / "out", "rows.jsonl", _ROWS)
         found = json.loads(data)
         for name, text in found.items() if isinstance(found, dict) else ():
             if (
@@ -383,7 +383,7 @@ def _states() -> list[bytes]:
 def _read_state(data: bytes, at: Path) -> None:
     from zoo.apps.train.state import read_state
 
-    read_state(written(at, "state.pt", data))
+    read_state(write(at, "state.pt", data))
 
 
 if has("torch"):

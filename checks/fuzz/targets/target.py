@@ -15,7 +15,7 @@ from .. import mutate
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data"
-OWN = Path(zoo.__file__).parent / "data" / "stories260k"
+STORIES = Path(zoo.__file__).parent / "data" / "stories260k"
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Target:
     run: Callable[[bytes, Path], object]
     prepare: Callable[[Path], None] = lambda folder: None
     weight: float = 1.0  # its share of the time
-    seconds: float = 5.0  # of the processor, for one input
+    seconds: float = 5.0  # processor time for one input
     megabytes: int = 1500  # address space beside what the process has when it begins
     starts: bool = False  # whether it has a Python process of its own, as templates have
     found: dict[str, Any] = field(default_factory=dict)
@@ -40,7 +40,7 @@ def as_json(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def written(folder: Path, name: str, data: bytes) -> Path:
+def write(folder: Path, name: str, data: bytes) -> Path:
     path = folder / name
     path.write_bytes(data)
     return path

@@ -8,11 +8,11 @@ import struct
 from pathlib import Path
 
 from .. import mutate
-from .target import DATA, OWN, TARGETS, Target, as_json, tolerant, written
+from .target import DATA, STORIES, TARGETS, Target, as_json, tolerant, write
 
 
 def tokenizers() -> list[bytes]:
-    paths = [*sorted((DATA / "tokenizers").rglob("tokenizer.json")), OWN / "tokenizer.json"]
+    paths = [*sorted((DATA / "tokenizers").rglob("tokenizer.json")), STORIES / "tokenizer.json"]
     small = [path.read_bytes() for path in paths if path.stat().st_size < 1 << 16]
     words = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "the": 5, "a": 6, "##b": 7}
     special = [
@@ -88,7 +88,7 @@ def tokenizers() -> list[bytes]:
 def _tokenizer(data: bytes, at: Path) -> None:
     from zoo.text.tokenizer import Tokenizer
 
-    written(at, "tokenizer.json", data)
+    write(at, "tokenizer.json", data)
     tokenizer = Tokenizer.from_folder(at)
     tokenizer(["a the ab", "b" * 60, ""], truncation=True, max_length=8)
     tokenizer.decode([0, 1, 2])
@@ -122,9 +122,9 @@ def _tokenizer_files(data: bytes, at: Path) -> None:
     at.mkdir()
     for name, value in json.loads(data).items():
         if name in ("vocab.txt", "merges.txt") and isinstance(value, str):
-            written(at, name, value.encode("utf-8", "surrogatepass"))
+            write(at, name, value.encode("utf-8", "surrogatepass"))
         elif name in ("vocab.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"):
-            written(at, name, as_json(value))
+            write(at, name, as_json(value))
     tokenizer = Tokenizer.from_folder(at)
     tokenizer(["a the ab", "b" * 60, ""], truncation=True, max_length=8)
 
@@ -179,8 +179,8 @@ def _sentencepiece(data: bytes, at: Path) -> None:
     from zoo.text.sentencepiece_model import read_sentencepiece
     from zoo.text.tokenizer import Tokenizer
 
-    read_sentencepiece(data, written(at, "sentencepiece.bpe.model", data))
-    written(at, "tokenizer_config.json", b'{"tokenizer_class": "XLMRobertaTokenizer"}')
+    read_sentencepiece(data, write(at, "sentencepiece.bpe.model", data))
+    write(at, "tokenizer_config.json", b'{"tokenizer_class": "XLMRobertaTokenizer"}')
     Tokenizer.from_folder(at)(["a b"])
 
 
@@ -243,7 +243,7 @@ def _template(data: bytes, at: Path) -> None:
 
     known = TARGETS["template"].found
     if "tokenizer" not in known:
-        known["tokenizer"] = Tokenizer.from_folder(OWN)
+        known["tokenizer"] = Tokenizer.from_folder(STORIES)
         # One process for all inputs: to start another takes longer than to render.
         process = rendering.process_of("")
         rendering.process_of = lambda source: process  # type: ignore[assignment]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import mutate
-from .target import TARGETS, Target, as_json, tolerant, written
+from .target import TARGETS, Target, as_json, tolerant, write
 
 
 def _tensors() -> dict[str, np.ndarray]:
@@ -36,7 +36,7 @@ def _read_all(path: Path) -> None:
 
 
 TARGETS["safetensors"] = Target(
-    _safetensors_seeds, mutate.of_safetensors, lambda data, at: _read_all(written(at, "model.safetensors", data))
+    _safetensors_seeds, mutate.of_safetensors, lambda data, at: _read_all(write(at, "model.safetensors", data))
 )
 
 
@@ -76,14 +76,14 @@ def _stream_seeds() -> list[bytes]:
 
 def _zip_seeds() -> list[bytes]:
     members = {"data.pkl": _program(_STATE), "byteorder": b"little", "data/0": bytes(48), "version": b"3"}
-    return [mutate.zipped({f"archive/{name}": body for name, body in members.items()})]
+    return [mutate.zip_members({f"archive/{name}": body for name, body in members.items()})]
 
 
 TARGETS["torch-stream"] = Target(
-    _stream_seeds, mutate.of_stream, lambda data, at: _read_all(written(at, "pytorch_model.bin", data))
+    _stream_seeds, mutate.of_stream, lambda data, at: _read_all(write(at, "pytorch_model.bin", data))
 )
 TARGETS["torch-zip"] = Target(
-    _zip_seeds, mutate.of_zip, lambda data, at: _read_all(written(at, "pytorch_model.bin", data))
+    _zip_seeds, mutate.of_zip, lambda data, at: _read_all(write(at, "pytorch_model.bin", data))
 )
 
 
@@ -102,7 +102,7 @@ TARGETS["pickle"] = Target(
 def _index(data: bytes, at: Path) -> None:
     from zoo.weights.files import read_index
 
-    read_index(written(at, "model.safetensors.index.json", data))
+    read_index(write(at, "model.safetensors.index.json", data))
 
 
 TARGETS["weight-index"] = Target(
@@ -130,7 +130,7 @@ _NPY = [
     b"\x93NUMPY\2\0",
     b"PK\1\2",
 ]
-TARGETS["npz"] = Target(_npz_seeds, mutate.of_bytes(_NPY), lambda data, at: _read_all(written(at, "model.npz", data)))
+TARGETS["npz"] = Target(_npz_seeds, mutate.of_bytes(_NPY), lambda data, at: _read_all(write(at, "model.npz", data)))
 
 
 def _quantised_seeds() -> list[bytes]:

@@ -53,9 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return _fail(str(e))
     except KeyboardInterrupt:
-        return _stopped(args, 130)
+        return report_stop(args, 130)
     except TerminatedError:
-        return _stopped(args, 128 + signal.SIGTERM)
+        return report_stop(args, 128 + signal.SIGTERM)
 
 
 class TerminatedError(SystemExit):
@@ -81,7 +81,7 @@ def _sigterm_ends(args: argparse.Namespace) -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _stopped(args: argparse.Namespace, status: int) -> int:
+def report_stop(args: argparse.Namespace, status: int) -> int:
     """Say how a job that was stopped is resumed, if it can be."""
     if args.command == "finetune":
         print("zoo: stopped: the same command goes on from the last state, if one was saved", file=sys.stderr)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .tilt import find_tilt, reduce_image
-from .turns import SIDEWAYS, UPRIGHT, UPSIDE_DOWN, turn_chances
+from .turns import NOT_TURNED, SIDEWAYS, UPSIDE_DOWN, turn_chances
 
 # Degrees.  A tilt is found to 0.1, and turning it away blurs letters: over 1000 pixels a line at 0.2 falls by 3.5, less
 # than the gaps between lines, and a page that lies straighter is left as it is.
@@ -29,14 +29,14 @@ def find_orientation(image: np.ndarray) -> float:
     grey = reduce_image(image[..., 1], MAX_SIDE).astype(np.uint8)
     tilt = find_tilt(grey)
     chances = turn_chances(_level(grey, tilt))
-    fits = {0: chances[UPRIGHT], 180: chances[UPSIDE_DOWN]}
+    fits = {0: chances[NOT_TURNED], 180: chances[UPSIDE_DOWN]}
     tilts = {0: tilt, 180: tilt}
     if max(fits.values()) < chances[SIDEWAYS] + SIDEWAYS_MARGIN:
         side = np.ascontiguousarray(np.rot90(grey))  # upright where the text runs downwards
         of_side = find_tilt(side)
         on_side = turn_chances(_level(side, of_side))
         fits = {turn: fit + on_side[SIDEWAYS] for turn, fit in fits.items()}
-        fits |= {90: chances[SIDEWAYS] + on_side[UPRIGHT], 270: chances[SIDEWAYS] + on_side[UPSIDE_DOWN]}
+        fits |= {90: chances[SIDEWAYS] + on_side[NOT_TURNED], 270: chances[SIDEWAYS] + on_side[UPSIDE_DOWN]}
         tilts |= {90: of_side, 270: of_side}
     best = max(fits, key=lambda turn: fits[turn])
     turn = best if fits[best] >= fits[0] + TURN_MARGIN else 0

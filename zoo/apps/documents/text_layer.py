@@ -28,7 +28,7 @@ ODD_SIGNS = "[\\]^_`{|}~@<>"  # between two letters: as rare as the rarest pair
 # Bits of a pair, on average over twelve words: up to 8.8 in the table's sixteen languages, from 9.6 on where each
 # letter stands for another.  A list of abbreviations has 10.2: compared with the picture, it is no longer doubted.
 MAX_BITS = 9.2
-MIN_PAIRS = 40  # of a font: with fewer the average says little
+MIN_PAIRS = 40  # a font with fewer pairs says little, so the average counts
 
 
 def add_word_doubts(words: Sequence[Word], fonts: Sequence[int]) -> list[Word]:

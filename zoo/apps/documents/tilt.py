@@ -21,7 +21,7 @@ MIN_EDGE, MAX_EDGE = 4, 24  # grey levels from pixel to pixel: less is noise, mo
 BANDS = (1, 2)  # the page as a whole, and its halves apart, whose lines need not be level with each other
 FINE_RANGE, FINE_STEP = 0.5, 0.05  # degrees around the transform's best direction, and between those tried there
 MIN_TILT = 0.15  # degrees: a page that is likelier to be level than tilted by so much is straight
-PEAK = 0.9  # of the highest measure: the directions above it are one peak, of which the middle counts
+PEAK = 0.9  # directions above this share of the highest measure are one peak, of which the middle counts
 MIN_CONTRAST = 2.5  # times the median of all directions' measures: from 2.9 on for pages, up to 2.2 for photos
 
 

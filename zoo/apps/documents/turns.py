@@ -18,18 +18,18 @@ from ... import ops
 from .tilt import reduce_image
 
 WEIGHTS = Path(__file__).parents[2] / "data" / "line-turns.safetensors"
-UPRIGHT, UPSIDE_DOWN, SIDEWAYS = range(3)
+NOT_TURNED, UPSIDE_DOWN, SIDEWAYS = range(3)
 NAMES = ("upright", "upside down", "sideways")
 
 WINDOW = 32, 96  # pixels of a piece of a line, three times as wide as high
 WINDOW_HEIGHT = 1.5  # heights of the line's ink are that of a piece
-MAX_WINDOWS = 24  # of a page
+MAX_WINDOWS = 24  # the most that are looked at in a page
 STRIP = 64  # columns of the reduced picture: as wide as a piece of a line of small print
 STROKE = 24  # grey levels from a pixel to the next: the side of a letter's stroke
 MIN_STROKES = 3  # sides of strokes in a row of pixels of a strip with text
 RULE_ROWS = 32  # rows in which a rule has a side without a break, and letters have not; a power of two
 MIN_ROWS, MAX_ROWS = 4, 64  # rows of a line
-MIN_GAP = 0.15  # of the lower one's height: the least gap between two lines
+MIN_GAP = 0.15  # least gap between two lines, in heights of the lower one
 INK_QUANTILE = 0.97  # the share of pixels that are no farther from paper than ink is
 MIN_INK = 16  # grey levels between ink and paper, at least
 
@@ -39,7 +39,7 @@ MAX_EVIDENCE = 8  # pieces of a page are not independent: more count as these
 
 
 def turn_chances(grey: np.ndarray) -> np.ndarray:
-    """(3,) nats for each of UPRIGHT, UPSIDE_DOWN and SIDEWAYS: how well a level picture (H, W) uint8 fits it.
+    """(3,) nats for each of NOT_TURNED, UPSIDE_DOWN and SIDEWAYS: how well a level picture (H, W) uint8 fits it.
 
     The differences count; they are 0.0 where there is hardly any text.
     """
@@ -50,7 +50,7 @@ def turn_chances(grey: np.ndarray) -> np.ndarray:
 
 
 def log_chances(windows: np.ndarray) -> np.ndarray:
-    """The logarithm of the probability of UPRIGHT, UPSIDE_DOWN and SIDEWAYS for pieces (N, *WINDOW): (N, 3)."""
+    """The logarithm of the probability of NOT_TURNED, UPSIDE_DOWN and SIDEWAYS for pieces (N, *WINDOW): (N, 3)."""
     weights = _weights()
     x: Any = windows[..., None]
     for name, stride, padding in (("conv1", 2, 2), ("conv2", 2, 1), ("conv3", 2, 1), ("conv4", 1, (0, 1))):

@@ -177,7 +177,7 @@ class Gate:
             label = path if known else "other"  # a client cannot add series
             self.metrics.count(label, status, time.monotonic() - began)
 
-    async def crowded(self, scope: Any, receive: Any, send: Any) -> None:
+    async def answer_when_full(self, scope: Any, receive: Any, send: Any) -> None:
         """The application of connections beyond the most: of it only the routes of health answer."""
         if scope["path"] in OPEN:
             return await self(scope, receive, send)

@@ -14,7 +14,7 @@ from .listening import CHUNK_SECONDS
 
 MAX_CONNECTIONS = 1000
 MAX_PER_ADDRESS = 500
-RESERVE = 100  # further connections, which are answered by `crowded` alone
+RESERVE = 100  # further connections, which are answered by `answer_when_full` alone
 MAX_HEAD = 64 << 10  # bytes of a request before its body
 
 

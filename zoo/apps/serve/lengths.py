@@ -11,7 +11,7 @@ import msgspec
 
 from ...errors import InputError
 from ...tasks.base import most_characters
-from ...text.long_texts import LONG, MOST
+from ...text.long_texts import LONG_TEXT, MAX_UNCUT
 from .errors import ApiError
 
 MAX_PAIR_CHARACTERS = 1 << 24  # characters of a request's pairs, each of which is read whole
@@ -20,7 +20,7 @@ _one_at_a_time = threading.Lock()
 
 def turn(characters: int) -> AbstractContextManager[Any]:
     """A context for tokenizing a text of that many characters: long texts take turns."""
-    return _one_at_a_time if characters > LONG else nullcontext()
+    return _one_at_a_time if characters > LONG_TEXT else nullcontext()
 
 
 def limit_text(text: str, tokens: int, index: int, truncate: bool) -> str:
@@ -36,8 +36,8 @@ def limit_text(text: str, tokens: int, index: int, truncate: bool) -> str:
 def check_pairs(query: str, documents: Sequence[str]) -> None:
     """Raise ApiError for pairs that are too much to be read by a language model, which reads the query with each."""
     longest = max(range(len(documents)), key=lambda i: len(documents[i]))
-    if (size := len(query) + len(documents[longest])) > MOST:
-        problem = f"the query and documents[{longest}] have {size} characters together, expected {MOST} at most"
+    if (size := len(query) + len(documents[longest])) > MAX_UNCUT:
+        problem = f"the query and documents[{longest}] have {size} characters together, expected {MAX_UNCUT} at most"
     elif (size := len(documents) * len(query) + sum(map(len, documents))) > MAX_PAIR_CHARACTERS:
         beside = f"the query beside each of {len(documents)} documents"
         problem = f"{beside} makes {size} characters, at most {MAX_PAIR_CHARACTERS}"

@@ -28,7 +28,7 @@ def serve(models: Models, host: str, port: int, ready: Callable[[str], None], **
         app = application(models, host=host, failed=stop, **options)
         config = uvicorn.Config(
             app,
-            http=Connections(app.crowded).protocol(),
+            http=Connections(app.answer_when_full).protocol(),
             log_level="critical",
             ws="none",
             timeout_graceful_shutdown=int(models.seconds),

@@ -16,7 +16,7 @@ from ...tasks.base import most_characters, text_blocks
 from ...tasks.causal_rerank import CausalRerank
 from ...tasks.classify import best_labels, score_function
 from ...tasks.vectors import truncate
-from ...text.long_texts import MOST, PER_TOKEN, ids_within
+from ...text.long_texts import MAX_UNCUT, PER_TOKEN, ids_within
 from ...text.tokenizer import Tokenizer
 from .errors import ApiError
 from .lengths import check_pairs, size_of, turn
@@ -103,7 +103,7 @@ async def classify(models: Models, asked: ClassifyRequest) -> dict[str, Any]:
 
 async def tokenize(models: Models, asked: TokenizeRequest) -> dict[str, Any]:
     one = models.find(asked.model, "embed", "rerank", "classify", "generate")
-    most = max(MOST, most_characters(one.task.max_tokens))  # what is counted here may be too long for the model
+    most = max(MAX_UNCUT, most_characters(one.task.max_tokens))  # what is counted here may be too long for the model
     if (size := size_of(asked.prompt, asked.messages, asked.tools)) > most:
         raise ApiError(400, f"the text has about {size} characters, expected {most} at most", param="prompt")
     return await asyncio.to_thread(_tokenize, one, asked, size)
@@ -118,7 +118,7 @@ def _tokens(one: Served, asked: TokenizeRequest) -> dict[str, Any]:
     tokenizer = one.task.tokenizer
     if asked.messages is None:
         adds = asked.add_special_tokens is not False
-        ids = ids_within(tokenizer.backend, asked.prompt or "", max(MOST, one.task.max_tokens), adds)
+        ids = ids_within(tokenizer.backend, asked.prompt or "", max(MAX_UNCUT, one.task.max_tokens), adds)
     elif (template := getattr(one.task, "template", None)) is None:
         raise ApiError(400, f"{one.id} has no chat template", param="messages")
     else:

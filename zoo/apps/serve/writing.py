@@ -25,7 +25,7 @@ from .requests import ChatRequest, CompletionRequest, Writing, refuse_if
 from .tools import ToolCalls, as_templates_expect, names_of
 
 RESERVED_VARIABLES = ("messages", "tools", "documents", "add_generation_prompt")  # a request has other fields for them
-Chunks = AsyncGenerator[list[dict[str, Any]]]  # of a stream; chunks that are ready together come together
+Chunks = AsyncGenerator[list[dict[str, Any]]]  # chunks of a stream that are ready together come together
 
 
 class Prompt(NamedTuple):

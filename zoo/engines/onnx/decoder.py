@@ -48,7 +48,7 @@ class OnnxDecoder:
         """Logits (B, V) after the last token of each row, as `CausalLM.next_logits` returns them."""
         t = self._model.tokens(input_ids, cache=cache, **context)
         (B, T), ids = t.shape, np.asarray(t.ids, np.int64)
-        count = np.full(B, T) if lengths is None else cache.checked(lengths, T)
+        count = np.full(B, T) if lengths is None else cache.check_lengths(lengths, T)
         cache.check_room(B, T)
         if t.context.encoder_states is not None:
             self._cache_encoder_states(cache, t.context)

@@ -45,7 +45,7 @@ class _Layer:
         self.pair = CachedKeys(self.keys, k, self.in_place), CachedValues(self.values, v, self.in_place)
         return self.pair
 
-    def extend_rotated(
+    def rotate_and_extend(
         self, q: Any, k: Any, v: Any, cos_sin: Any, masked: bool = False, interleaved: bool = False
     ) -> tuple[Any, Any, Any]:
         q, k = (ops.rope(x, *cos_sin, interleaved=interleaved) for x in (q, k))

@@ -85,7 +85,7 @@ class Attention(Module):
         q, k, v = self.project(x)
         turn = {"interleaved": self.interleaved}
         if cache is not None and self.rotates:
-            q, k, v = cache.extend_rotated(q, k, v, c.cos_sin, masked=c.mask is not None, **turn)
+            q, k, v = cache.rotate_and_extend(q, k, v, c.cos_sin, masked=c.mask is not None, **turn)
         elif self.rotates:
             q, k = (ops.rope(x, *c.cos_sin, **turn) for x in (q, k))
         elif cache is not None:
