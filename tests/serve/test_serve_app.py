@@ -259,7 +259,7 @@ def test_a_client_that_leaves_ends_its_generation(app, models, monkeypatch, stre
     assert all(choice.request.cancelled for choice in seen)
 
 
-def test_models_that_are_being_loaded_or_failed(tmp_path, capsys):
+def test_models_that_are_being_loaded_or_failed(tmp_path, caplog):
     from zoo.apps.serve.models import Models
 
     (tmp_path / "empty").mkdir()
@@ -276,16 +276,16 @@ def test_models_that_are_being_loaded_or_failed(tmp_path, capsys):
     assert "config.json" in message
     assert client.get("/ready").json()["models"][0].startswith("empty: ")
     assert [one["id"] for one in client.get("/v1/models").json()["data"]] == ["empty", "stories260k"]
-    assert "zoo: empty: cannot be loaded: " in capsys.readouterr().err
+    assert "empty: cannot be loaded: " in caplog.text
     assert not models.has_failed
     models.stop()
 
 
-def test_an_error_that_nobody_expected(client, models, monkeypatch, capsys):
+def test_an_error_that_nobody_expected(client, models, monkeypatch, caplog):
     monkeypatch.setattr(models.all["model"].task, "runner", lambda *_: 1 / 0)
     status, _, message = problem(client.post("/v1/embeddings", json=EMBED))
     assert (status, message) == (500, "internal error: the server's log has the traceback")
-    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert "ZeroDivisionError" in caplog.text
     monkeypatch.undo()
     assert client.post("/v1/embeddings", json=EMBED).status_code == 200
 

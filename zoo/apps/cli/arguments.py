@@ -109,6 +109,10 @@ def _finding(add: Add) -> None:
 
 
 def _engine(add: Add) -> None:
+    levels = "debug (requests to /health, /ready and /metrics too), info (a line for each request), warning or error"
+    add("--log-level", choices=("debug", "info", "warning", "error"), default="info", metavar="LEVEL", help=levels)
+    form = "lines of the log on stderr: text, or json, an object each"
+    add("--log-format", choices=("text", "json"), default="text", metavar="FORM", help=form)
     add("--engine", choices=("local", "ray"), default="local", help="processes of this machine (local), or Ray")
 
 
@@ -260,6 +264,10 @@ def _serve(add: Add) -> None:
     kept = "memory of earlier prompts, for those that begin alike, of each model (256); 0: none"
     add("--prefix-cache", type=_not_negative, default=256, metavar="MB", help=kept)
     add("--timeout", type=_count, default=600, metavar="S", help="seconds for an answer, at the end too (600)")
+    levels = "debug (requests to /health, /ready and /metrics too), info (a line for each request), warning or error"
+    add("--log-level", choices=("debug", "info", "warning", "error"), default="info", metavar="LEVEL", help=levels)
+    form = "lines of the log on stderr: text, or json, an object each"
+    add("--log-format", choices=("text", "json"), default="text", metavar="FORM", help=form)
     add("--engine", choices=("local", "ray"), default="local", help="this process (local), or replicas of Ray Serve")
     add("--replicas", type=_count, metavar="N", help="of --engine ray (1), each with --threads CPUs (1)")
     add("--autoscaling", metavar="JSON", help="in place of --replicas Ray Serve's autoscaling_config")

@@ -6,6 +6,8 @@ import argparse
 import json
 import os
 import sys
+from contextlib import redirect_stderr
+from io import StringIO
 from typing import Any
 
 from ...errors import InputError
@@ -26,11 +28,16 @@ def serve(args: argparse.Namespace) -> None:
         import_optional(package, "the server", "serve")
     from ..serve.keys import read_keys
     from ..serve.listening import is_loopback, unblock_stderr
+    from ..serve.logs import configure_log, logger
     from ..serve.models import Models
     from ..serve.server import serve as serve_models
 
     unblock_stderr()
-    args.device = fastest(args)
+    configure_log(args.log_level, args.log_format)
+    with redirect_stderr(StringIO()) as said:  # a line of the log too
+        args.device = fastest(args)
+    if device := said.getvalue().removeprefix("zoo: ").strip():
+        logger.info("%s", device)
     keys = {} if args.keys is None else read_keys(args.keys)
     if key := args.api_key or os.environ.get("ZOO_API_KEY"):
         keys.setdefault(key, "--api-key")
@@ -47,14 +54,21 @@ def serve(args: argparse.Namespace) -> None:
         "tables": tables,
     }
     if not keys and not is_loopback(args.host):
-        print(f"zoo: warning: anyone who reaches {args.host} may ask: set --api-key or --keys", file=sys.stderr)
-    where, asking = (args.host, args.port, _say_where), {"keys": keys, "origins": args.cors}
+        logger.warning("anyone who reaches %s may ask: set --api-key or --keys", args.host)
+
+    def say_where(address: str) -> None:
+        if args.log_format == "json":
+            logger.info("%s", address)
+        else:
+            print(f"zoo: {address} (Ctrl-C ends; {address}/docs lists the endpoints)", file=sys.stderr, flush=True)
+
+    where, asking = (args.host, args.port, say_where), {"keys": keys, "origins": args.cors}
     if args.engine == "ray":
         from ..serve.on_ray import serve_on_ray
 
         scaling = {"replicas": args.replicas, "autoscaling": args.autoscaling and _object(args.autoscaling)}
-        gpu = "cuda" in (args.device or "")
-        serve_on_ray(args.names, settings, *where, threads=args.threads or 1, gpu=gpu, **scaling, **asking)
+        gpu, log = "cuda" in (args.device or ""), (args.log_level, args.log_format)
+        serve_on_ray(args.names, settings, *where, threads=args.threads or 1, gpu=gpu, log=log, **scaling, **asking)
     elif args.replicas or args.autoscaling:
         raise InputError("--replicas and --autoscaling are for --engine ray")
     else:
@@ -70,7 +84,3 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError('--autoscaling: expected an object, such as {"min_replicas": 1, "max_replicas": 4}')
     return found
-
-
-def _say_where(address: str) -> None:
-    print(f"zoo: {address} (Ctrl-C ends; {address}/docs lists the endpoints)", file=sys.stderr, flush=True)

@@ -36,6 +36,7 @@ from .listening import (
     is_own_page,
     replay,
 )
+from .logs import log_request, request_id_of
 from .models import Models
 from .requests import (
     ChatRequest,
@@ -55,6 +56,7 @@ MAX_JSON = 8 << 20  # bytes of a request
 MAX_VALUES = 500_000  # values of a request: numbers of its lists, texts, fields
 MAX_FILE = 64 << 20  # bytes of a request with a file
 FILES = ("application/pdf", "application/octet-stream")  # types of a body that is a file, beside image/...
+PROBLEM = "zoo.problem"  # the key of a scope for why a request was refused, which the log says
 OPEN = ("/health", "/ready")  # answered without a key
 DOCS = ("/docs", "/openapi.json")  # too: a browser has no key yet; they name the models, as /ready does
 
@@ -138,7 +140,8 @@ class Gate:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        began, status = time.monotonic(), 500
+        began, status, name = time.monotonic(), 500, ""
+        request_id = request_id_of(headers_of(scope).get("x-request-id", ""))
         path: str = ALIASES.get(scope["path"]) or scope["path"]
         known = path in ENDPOINTS or path in ("/v1/models", *OPEN, *DOCS, "/metrics")
 
@@ -146,7 +149,8 @@ class Gate:
             nonlocal status, is_read
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
+                added = (b"x-content-type-options", b"nosniff"), (b"x-request-id", request_id.encode())
+                message["headers"] = [*message["headers"], *added]
             with CancelScope() as ending:
                 ending.cancel_after(min(self.seconds, CHUNK_SECONDS), "unread")
                 await send(message)
@@ -159,7 +163,7 @@ class Gate:
         try:
             async with contextlib.AsyncExitStack() as held:
                 try:
-                    client.set(self._check(scope, path))
+                    client.set(name := self._check(scope, path))
                     if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
                         limit = ENDPOINTS[path].limit if path in ENDPOINTS else MAX_JSON
                         values = MAX_VALUES if limit == MAX_JSON else None  # a file's fields become no lists
@@ -167,6 +171,7 @@ class Gate:
                         receive = replay(body, receive)
                 except (ApiError, RefusedError) as e:
                     error = e if isinstance(e, ApiError) else ApiError(e.status, str(e))
+                    scope[PROBLEM] = str(error)
                     return await answer_of(error)(scope, receive, send_and_watch)
                 await self.app(scope, receive, send_and_watch)
         except Exception:
@@ -175,7 +180,20 @@ class Gate:
         finally:
             self.metrics.running.dec()
             label = path if known else "other"  # a client cannot add series
-            self.metrics.count(label, status, time.monotonic() - began)
+            seconds = time.monotonic() - began
+            self.metrics.count(label, status, seconds)
+            log_request(
+                {
+                    "id": request_id,
+                    "client": (scope.get("client") or ("-",))[0],
+                    "key": name,
+                    "method": scope["method"],
+                    "path": scope["path"],
+                    "status": status,
+                    "ms": round(1000 * seconds, 1),
+                    "error": scope.get(PROBLEM),
+                }
+            )
 
     async def answer_when_full(self, scope: Any, receive: Any, send: Any) -> None:
         """The application of connections beyond the most: of it only the routes of health answer."""
@@ -286,14 +304,18 @@ def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaita
                     found = await endpoint.answer(models, asked)
                 finally:
                     gone.cancel()
+            if ending.reason == "gone":
+                raise ApiError(499, "the client has gone", code="client_gone")
             if found is None:
                 raise ApiError(504, f"no answer within {models.seconds:g} s", code="timeout")
         except Exception as e:
-            return answer_of(as_api_error(e))
+            error = as_api_error(e)
+            request.scope[PROBLEM] = str(error)
+            return answer_of(error)
         if isinstance(found, dict):
             return as_json(found)
         headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
-        return StreamingResponse(_events(found), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(_events(found, request.scope), media_type="text/event-stream", headers=headers)
 
     return do
 
@@ -305,7 +327,7 @@ async def _watch_disconnect(request: Request, ending: CancelScope) -> None:
     ending.cancel("gone")
 
 
-async def _events(chunks: writing.Chunks) -> AsyncIterator[bytes]:
+async def _events(chunks: writing.Chunks, scope: Any) -> AsyncIterator[bytes]:
     """Server-sent events; an error is one of them."""
     async with contextlib.aclosing(chunks) as source:
         try:
@@ -313,7 +335,9 @@ async def _events(chunks: writing.Chunks) -> AsyncIterator[bytes]:
                 if some:
                     yield b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in some)
         except Exception as e:
-            yield b"data: " + msgspec.json.encode(as_api_error(e).body) + b"\n\n"
+            error = as_api_error(e)
+            scope[PROBLEM] = str(error)
+            yield b"data: " + msgspec.json.encode(error.body) + b"\n\n"
         yield b"data: [DONE]\n\n"
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from typing import Any
 
 from ...errors import InputError, UnsupportedError, ZooError
+from .logs import logger
 
 
 class ApiError(Exception):
@@ -34,21 +33,16 @@ class ApiError(Exception):
 
 
 def as_api_error(error: BaseException) -> ApiError:
-    """The error to send for one of zoo's; any other is sent without details, and its traceback goes to stderr."""
+    """The error to send for one of zoo's; any other is sent without details, and its traceback goes to the log."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, InputError | UnsupportedError):
         return ApiError(400, str(error), param=error.argument)
     if isinstance(error, ZooError):
-        log(str(error))
+        logger.error("%s", error)
         return ApiError(500, str(error))
     if isinstance(error, MemoryError):
-        log("not enough memory for a request")
+        logger.error("not enough memory for a request")
         return ApiError(503, "not enough memory for this request", code="no_memory", wait=5)
-    traceback.print_exception(error)
+    logger.error("internal error", exc_info=error)
     return ApiError(500, "internal error: the server's log has the traceback")
-
-
-def log(line: str) -> None:
-    """Write a line to stderr."""
-    print("zoo:", " ".join(line.split()), file=sys.stderr, flush=True)

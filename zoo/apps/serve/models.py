@@ -16,8 +16,9 @@ from ...tasks.causal_rerank import CausalRerank
 from ...text.token_bytes import TokenBytes
 from ..tables import TableExtractor
 from ..tables.batch import ExtractorConfig
-from .errors import ApiError, log
+from .errors import ApiError
 from .generations import GenerateWorker
+from .logs import logger
 from .workers import CallWorker, FairLock, TextWorker, Worker
 
 TEXTS = ("embed", "rerank", "classify")  # tasks whose requests are computed together
@@ -95,8 +96,10 @@ class Models:
                 one.error = f"{type(e).__name__}: {e}"
             else:
                 one.worker, one.task, one.calls = worker, task, one.calls or worker
-            took = f"loaded in {time.monotonic() - began:.1f} s"
-            log(f"{one.id}: {took if one.error is None else f'cannot be loaded: {one.error}'}")
+            if one.error is None:
+                logger.info("%s: loaded in %.1f s", one.id, time.monotonic() - began)
+            else:
+                logger.error("%s: cannot be loaded: %s", one.id, one.error)
 
     def _load_task(self, one: Served) -> tuple[Any, Worker]:
         if one.id == TABLES and self.tables is not None:

@@ -56,14 +56,16 @@ def deploy(
     autoscaling: Mapping[str, Any] | None = None,
     threads: int = 1,
     gpu: bool = False,
+    log: tuple[str, str] = ("info", "text"),
     **options: Any,
 ) -> str:
     """Start replicas in the Ray that runs, wait until they answer -> their address.
 
     settings: of `Models`.  autoscaling: Ray Serve's `autoscaling_config`, in place of a number of replicas.
-    threads: CPUs of a replica.  gpu: whether each has one.  options: of `application`.  port: 0 takes a free one.
-    Each replica loads its models before it gets requests.  A request on its way to a replica that dies goes to another
-    one; those that it computes end with status 500.  ZooError: Ray refuses, or no model can be loaded.
+    threads: CPUs of a replica.  gpu: whether each has one.  log: its level and format.  options: of `application`.
+    port: 0 takes a free one.  Each replica loads its models before it gets requests.  A request on its way to a replica
+    that dies goes to another one; those that it computes end with status 500.  ZooError: Ray refuses, or no model can
+    be loaded.
     """
     serve = import_optional("ray.serve", "the engine ray", "ray")
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
@@ -75,7 +77,9 @@ def deploy(
 
     def application_of_replica() -> Any:
         from .app import application
+        from .logs import configure_log
 
+        configure_log(*log)
         own = Models(names, **settings)
         own.load()
         if own.has_failed:
