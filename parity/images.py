@@ -52,6 +52,7 @@ def batches(
     if max(height, width) < LARGE_IMAGE and takes:
         square = square or (masks and asked)
         size = (height + 3 * patch[0], width + 3 * patch[1] if square else max(width - 2 * patch[1], patch[1]))
+        size = model.nearest_size(size) if model.any_size else size
         switches = ("interpolate_pos_encoding",) if asked else ()
         found.append(_of_size(processor, size, pixels.shape[3], rng)._replace(switches=switches))
     if masks:

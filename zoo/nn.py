@@ -243,15 +243,35 @@ class Conv2d(Module):
 
 
 class DepthwiseConv2d(Module):
-    """act(convolution of each channel by itself + bias); images keep their size."""
+    """act(norm(convolution of each channel by itself + bias))."""
 
-    def __init__(self, w: Weights, channels: int, kernel: int, act: str | None = None):
-        self.weight, self.bias = w.get("weight", (channels, 1, kernel, kernel)), w.get("bias", (channels,))
-        self.act = ops.activation(act)
+    def __init__(
+        self,
+        w: Weights,
+        channels: int,
+        kernel: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        bias: bool = True,
+        act: str | None = None,
+        norm: BatchNorm | None = None,
+    ):
+        self.weight = w.get("weight", (channels, 1, *ops.pair(kernel)))
+        self.bias = w.get("bias", (channels,)) if bias else None
+        self.stride, self.act, self.norm = stride, ops.activation(act), norm
+        self._folded = norm.fold(self.weight, self.bias) if norm else (self.weight, self.bias)
+
+    def unfold(self) -> None:
+        """Drop what was computed from the weights, which are about to change."""
+        self._folded = None
 
     def __call__(self, x: Array) -> Array:
-        """x (B, Y, X, channels) -> (B, Y, X, channels)."""
-        return ops.depthwise_conv2d(x, self.weight, self.bias, self.act)
+        """x (B, Y, X, channels) -> (B, Y', X', channels), Y / stride rounded up."""
+        if self._folded is None:
+            if self.norm is None:
+                return ops.depthwise_conv2d(x, self.weight, self.bias, self.act, self.stride)
+            y = self.norm(ops.depthwise_conv2d(x, self.weight, self.bias, None, self.stride))
+            return ops.activate(y, self.act)
+        return ops.depthwise_conv2d(x, *self._folded, self.act, self.stride)
 
 
 class ConvTranspose2d(Module):
@@ -345,7 +365,7 @@ def map_leaves(
 def release_folded(model: Module) -> None:
     """Release the memory of weights that were folded with a norm; a later access reads their file again."""
     for module in modules(model):
-        if isinstance(module, Conv2d | ConvTranspose2d) and module.norm and module._folded:
+        if isinstance(module, Conv2d | DepthwiseConv2d | ConvTranspose2d) and module.norm and module._folded:
             weight: Any = module.weight
             release(weight)  # does nothing to a torch tensor
 

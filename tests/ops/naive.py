@@ -31,6 +31,7 @@ ACT: dict[str | None, Callable[[np.ndarray], np.ndarray]] = {
     "silu": lambda x: x * _sigmoid(x),
     "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
     "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "hardsigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
     "sigmoid": _sigmoid,
     "tanh": np.tanh,
 }
@@ -238,9 +239,9 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, act=None, resi
     return ACT[post](out if residual is None else out + _f64(residual))
 
 
-def depthwise_conv2d(x, weight, bias=None, act=None):
+def depthwise_conv2d(x, weight, bias=None, act=None, stride=1):
     padding: Any = tuple(n // 2 for n in weight.shape[2:])
-    one = [conv2d(x[..., c : c + 1], weight[c : c + 1], padding=padding) for c in range(len(weight))]
+    one = [conv2d(x[..., c : c + 1], weight[c : c + 1], None, stride, padding) for c in range(len(weight))]
     out = np.concatenate(one, -1)
     return ACT[act](out if bias is None else out + _f64(bias))
 
@@ -327,10 +328,10 @@ def adaptive_avg_pool2d(x, size):
 
 
 def avg_pool2d(x, size):
-    B, Y, X, C = x.shape
-    out = np.zeros((B, -(-Y // size), -(-X // size), C))
+    (B, Y, X, C), (h, w) = x.shape, np.broadcast_to(size, 2)
+    out = np.zeros((B, -(-Y // h), -(-X // w), C))
     for y, z in np.ndindex(out.shape[1:3]):
-        out[:, y, z] = _f64(x)[:, y * size : (y + 1) * size, z * size : (z + 1) * size].mean((1, 2))
+        out[:, y, z] = _f64(x)[:, y * h : (y + 1) * h, z * w : (z + 1) * w].mean((1, 2))
     return out
 
 

@@ -64,12 +64,13 @@ def test_pools_and_shuffles():
     check(both(ops), both(naive), [("B", "Y", "X", 8)])
 
 
+@pytest.mark.parametrize("stride", [1, (2, 1)])
 @pytest.mark.parametrize("act", [None, "gelu"])
-def test_depthwise_conv2d(act):
+def test_depthwise_conv2d(stride, act):
     weight, bias = (np.random.default_rng(1).normal(size=shape).astype(np.float32) for shape in ((4, 1, 3, 3), (4,)))
 
     def both(f):
-        return lambda x, w, b: f.depthwise_conv2d(x, w, b, act)
+        return lambda x, w, b: f.depthwise_conv2d(x, w, b, act, stride)
 
     check(both(ops), both(naive), [("B", "Y", "X", 4)], [weight, bias])
 

@@ -235,15 +235,16 @@ def test_pixel_shuffle(image, lib):
 
 
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 5)])
+@pytest.mark.parametrize("stride", [1, (2, 1), 2])
 @pytest.mark.parametrize("act", [None, "gelu"])
-def test_depthwise_conv2d(kernel, act, image, lib, rng):
+def test_depthwise_conv2d(kernel, stride, act, image, lib, rng):
     weight, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((7, 1, *kernel), (7,)))
     for x, b in ((image(2, 5, 9, 7), bias), (image(1, 1, 1, 7), None)):
-        found = ops.depthwise_conv2d(lib(x), lib(weight), None if b is None else lib(b), act)
-        check(found, naive.depthwise_conv2d(x, weight, b, act))
+        found = ops.depthwise_conv2d(lib(x), lib(weight), None if b is None else lib(b), act, stride)
+        check(found, naive.depthwise_conv2d(x, weight, b, act, stride))
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [2, 3, (3, 2)])
 def test_avg_pool2d(size, image, lib):
     x = image(2, 5, 8, 3)
     check(ops.avg_pool2d(lib(x), size), naive.avg_pool2d(x, size))

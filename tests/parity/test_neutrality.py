@@ -55,16 +55,19 @@ class Changed:
         return RawTensor((values.view(np.uint32) >> 16).astype(np.uint16), "BF16")
 
 
-def of_few_pixels(batch):
+def of_few_pixels(model, batch):
+    high, wide = getattr(model, "nearest_size", tuple)((EDGE, EDGE))
     return {
-        k: (v[:1, :EDGE, :EDGE] if k.startswith("pixel_") and v.shape[1] > EDGE else v).copy()
+        k: (v[:1, :high, :wide] if k.startswith("pixel_") and v.shape[1] > EDGE else v).copy()
         for k, v in batch.arrays.items()
     }
 
 
 def made_of(model, batches):
     """Whatever comes out of a model, of each batch."""
-    made = [outputs(model, model(**of_few_pixels(batch), **dict.fromkeys(batch.switches, True))) for batch in batches]
+    made = [
+        outputs(model, model(**of_few_pixels(model, batch), **dict.fromkeys(batch.switches, True))) for batch in batches
+    ]
     return {(i, name): array for i, one in enumerate(made) for name, array in one.items()}
 
 

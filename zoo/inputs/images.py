@@ -78,7 +78,7 @@ class ImageModel(Pretrained):
         padded: bool = False,
     ) -> dict[str, Any]:
         """Random images, coarse squares and noise, with hidden patches where a head is for these."""
-        rng, (Y, X) = np.random.default_rng(seed), size if self.any_size else self.config.image
+        rng, (Y, X) = np.random.default_rng(seed), self.nearest_size(size) if self.any_size else self.config.image
         rows_of, columns_of = (np.arange(n) * COARSE_SQUARES // n for n in (Y, X))
         coarse = rng.standard_normal((rows, COARSE_SQUARES, COARSE_SQUARES, self.channels), np.float32)
         coarse = coarse[:, rows_of[:, None], columns_of]
@@ -100,6 +100,10 @@ class ImageModel(Pretrained):
     def patch(self) -> tuple[int, int]:
         """Height and width of a patch in pixels, the smallest image."""
         return self.config.patch
+
+    def nearest_size(self, size: tuple[int, int]) -> tuple[int, int]:
+        """The height and width of images that the model takes which are nearest to these; of a model of any size."""
+        return size
 
     def grid(self, pixel_values: Array) -> tuple[int, int]:
         """Rows and columns of patches."""
@@ -127,6 +131,8 @@ class ImageModel(Pretrained):
                 f"pixel_values are {Y} x {X}, the checkpoint's images {known[0]} x {known[1]}; "
                 "interpolate_pos_encoding=True makes it take others"
             )
+        if self.any_size and (wanted := self.nearest_size((Y, X))) != (Y, X):
+            raise InputError(f"pixel_values are {Y} x {X}, expected {wanted[0]} x {wanted[1]}, or another such size")
         if min(grid) < 1:
             raise InputError(f"pixel_values are {Y} x {X}, smaller than a patch, {self.patch}")
         if pixel_mask is not None:

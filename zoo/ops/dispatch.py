@@ -40,7 +40,7 @@ def _find(cls: type) -> ModuleType:
 # An activation's name in configs -> the backends' name.
 ACTIVATIONS: dict[str, str | None] = {
     **{name: name for name in ("gelu", "quick_gelu", "gelu_10", "relu", "relu2", "relu6", "leaky_relu", "silu")},
-    **{name: name for name in ("mish", "hardswish", "sigmoid", "tanh")},
+    **{name: name for name in ("mish", "hardswish", "hardsigmoid", "sigmoid", "tanh")},
     **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate"), "gelu_tanh"),
     "gelu_python": "gelu",
     "swish": "silu",

@@ -44,12 +44,19 @@ def prepare_conv(weight: Array, stride: int | tuple[int, int] = 1, dilation: int
     return backend(weight).prepare_conv(weight, pair(stride), pair(dilation))
 
 
-def depthwise_conv2d(x: Array, weight: Array, bias: Array | None = None, act: str | None = None) -> Array:
-    """act(convolution of each channel by itself + bias), over images with zeros around them; they keep their size.
+def depthwise_conv2d(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    act: str | None = None,
+    stride: int | tuple[int, int] = 1,
+) -> Array:
+    """act(convolution of each channel by itself + bias), over images with zeros around them.
 
-    x (B, Y, X, C), weight (C, 1, kY, kX) of odd sizes, bias (C,) -> (B, Y, X, C).  `act` is a value of `ACTIVATIONS`.
+    x (B, Y, X, C), weight (C, 1, kY, kX) of odd sizes, bias (C,) -> (B, Y', X', C), where Y' is Y / stride rounded up.
+    `act` is a value of `ACTIVATIONS`.
     """
-    return backend(x).depthwise_conv2d(x, weight, bias, act)
+    return backend(x).depthwise_conv2d(x, weight, bias, act, pair(stride))
 
 
 def conv_transpose2d(
@@ -103,12 +110,12 @@ def max_pool2d(
     return backend(x).max_pool2d(x, pair(kernel), pair(stride), pair(padding))
 
 
-def avg_pool2d(x: Array, size: int) -> Array:
-    """The means of squares of `size` x `size` pixels; at the bottom and on the right, of what is left there.
+def avg_pool2d(x: Array, size: int | tuple[int, int]) -> Array:
+    """The means of windows of `size` pixels, side by side; at the bottom and on the right, of what is left there.
 
     x (B, Y, X, C) -> (B, Y', X', C), where Y' is Y / size rounded up.
     """
-    return backend(x).avg_pool2d(x, size)
+    return backend(x).avg_pool2d(x, pair(size))
 
 
 def adaptive_avg_pool2d(x: Array, size: int | tuple[int, int]) -> Array:

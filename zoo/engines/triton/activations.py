@@ -19,7 +19,7 @@ from .rows import as_rows, ceil_div, launch
 # The values of `zoo.ops.ACTIVATIONS`.
 ACTS = (
     *("gelu", "gelu_tanh", "quick_gelu", "gelu_10", "relu", "relu2", "relu6", "leaky_relu"),
-    *("silu", "mish", "hardswish", "sigmoid", "tanh"),
+    *("silu", "mish", "hardswish", "hardsigmoid", "sigmoid", "tanh"),
 )
 LOG2E = tl.constexpr(1.4426950408889634)
 
@@ -137,6 +137,8 @@ def activate(x, ACT: tl.constexpr, EXACT: tl.constexpr):
         y = x * (e * (e + 2) / (e * (e + 2) + 2))
     elif ACT == "hardswish":
         y = x * (_clamp(x + 3, 0.0, 6.0) / 6)
+    elif ACT == "hardsigmoid":
+        y = _clamp(x + 3, 0.0, 6.0) / 6
     elif ACT == "sigmoid":
         y = tl.sigmoid(x)
     elif ACT == "tanh":

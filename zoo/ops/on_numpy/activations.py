@@ -133,6 +133,12 @@ def _hardswish(x: np.ndarray) -> None:
     _mul(x, t, x)
 
 
+def _hardsigmoid(x: np.ndarray) -> None:
+    _add(x, 3, x)
+    np.clip(x, 0, 6, out=x)
+    _mul(x, 1 / 6, x)
+
+
 def _tanh(x: np.ndarray) -> None:
     np.tanh(x, x)
 
@@ -150,6 +156,7 @@ ACT: dict[str | None, Callable[[np.ndarray], None] | None] = {
     "silu": _silu,
     "mish": _mish,
     "hardswish": _hardswish,
+    "hardsigmoid": _hardsigmoid,
     "sigmoid": _sigmoid,
     "tanh": _tanh,
 }

@@ -12,10 +12,13 @@ from .scratch import result, scratch
 PIECE = 1 << 15  # elements of a block, which stay in cache for all taps of the kernel
 
 
-def depthwise_conv2d(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, act: str | None) -> np.ndarray:
+def depthwise_conv2d(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, act: str | None, stride: tuple[int, int]
+) -> np.ndarray:
     (B, Y, X, C), (kY, kX) = x.shape, weight.shape[2:]
+    (sy, sx), (h, w) = stride, (-(-n // s) for n, s in zip((Y, X), stride, strict=True))
     height, width = Y + kY - 1, X + kX - 1
-    planes, out = x.transpose(3, 0, 1, 2), result((C, B, Y, X), x.dtype)
+    planes, out = x.transpose(3, 0, 1, 2), result((C, B, h, w), x.dtype)
     taps = weight.reshape(C, kY * kX)
     # With zeros around it an image is one row of numbers, in which each tap of the kernel is a shift: what a shift
     # brings from the row before or after goes to the columns that are cut off again.
@@ -39,8 +42,8 @@ def depthwise_conv2d(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None,
             if tap:
                 np.add(total[:, :count], work, out=total[:, :count])
         y = out[own]
-        np.copyto(y, total.reshape(c, B, height, width)[:, :, :Y, :X])
+        np.copyto(y, total.reshape(c, B, height, width)[:, :, :Y:sy, :X:sx])
         finish(y.reshape(c, -1), None if bias is None else bias[own, None], act, None)
 
     threads.run(block, len(starts), cost=x.size * kY * kX / 2)
-    return logical(out.reshape(C, -1), (B, Y, X))
+    return logical(out.reshape(C, -1), (B, h, w))

@@ -63,11 +63,11 @@ def pixel_shuffle(x: np.ndarray, factor: int) -> np.ndarray:
     return planes.transpose(3, 4, 1, 5, 2, 0).reshape(B, Y * factor, X * factor, C)
 
 
-def avg_pool2d(x: np.ndarray, size: int) -> np.ndarray:
-    for axis in (1, 2):
+def avg_pool2d(x: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    for axis, k in zip((1, 2), size, strict=True):
         n = x.shape[axis]
-        starts = np.arange(0, n, size)
-        counts = np.minimum(size, n - starts).astype(x.dtype).reshape(-1, *[1] * (3 - axis))
+        starts = np.arange(0, n, k)
+        counts = np.minimum(k, n - starts).astype(x.dtype).reshape(-1, *[1] * (3 - axis))
         x = np.add.reduceat(x, starts, axis) / counts
     return x
 

@@ -21,6 +21,7 @@ ACT: dict[str | None, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "mish": F.mish,
     "hardswish": F.hardswish,
+    "hardsigmoid": F.hardsigmoid,
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
 }

@@ -34,9 +34,9 @@ def conv2d(
     return ACT[post](y if residual is None else y + residual)
 
 
-def depthwise_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, act: str | None) -> Tensor:
+def depthwise_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, act: str | None, stride: Pair) -> Tensor:
     padding = weight.shape[2] // 2, weight.shape[3] // 2
-    return ACT[act](F.conv2d(_planes(x), weight, bias, padding=padding, groups=len(weight)).permute(0, 2, 3, 1))
+    return ACT[act](F.conv2d(_planes(x), weight, bias, stride, padding, groups=len(weight)).permute(0, 2, 3, 1))
 
 
 def prepare_conv(weight: Tensor, stride: Pair, dilation: Pair) -> Tensor | None:
@@ -98,7 +98,7 @@ def adaptive_avg_pool2d(x: Tensor, size: Pair) -> Tensor:
     return F.adaptive_avg_pool2d(_planes(x), size).permute(0, 2, 3, 1)
 
 
-def avg_pool2d(x: Tensor, size: int) -> Tensor:
+def avg_pool2d(x: Tensor, size: Pair) -> Tensor:
     return F.avg_pool2d(_planes(x), size, ceil_mode=True, count_include_pad=False).permute(0, 2, 3, 1)
 
 

@@ -39,6 +39,7 @@ ACT: dict[str, Callable[[Symbol], Symbol]] = {
     "silu": lambda x: x * x.new("Sigmoid", [x], x.shape),
     "mish": lambda x: x * x.new("Tanh", [x.new("Softplus", [x], x.shape)], x.shape),
     "hardswish": _op("HardSwish"),
+    "hardsigmoid": _op("HardSigmoid", alpha=1 / 6, beta=0.5),
     "sigmoid": _op("Sigmoid"),
     "tanh": _op("Tanh"),
 }

@@ -17,10 +17,10 @@ from .dims import NEGATIONS, Dim, terms_of, text_of
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
 _STANDARD_OPERATORS = """
 Abs Add And AveragePool Cast Clip Concat Conv ConvTranspose Cos CumSum DepthToSpace Div DynamicQuantizeLinear Equal
-Exp Expand Floor Gather GatherND Gelu Gemm Greater GreaterOrEqual GridSample HardSwish Identity InstanceNormalization
-LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPool Min Mod Mul Neg Not Or Pad Pow
-Range ReduceMax ReduceMean ReduceSum Relu Reshape Resize ScatterElements Shape Sigmoid Sin Slice Softmax Softplus
-Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Unsqueeze Where
+Exp Expand Floor Gather GatherND Gelu Gemm Greater GreaterOrEqual GridSample HardSigmoid HardSwish Identity
+InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPool Min Mod Mul
+Neg Not Or Pad Pow Range ReduceMax ReduceMean ReduceSum Relu Reshape Resize ScatterElements Shape Sigmoid Sin Slice
+Softmax Softplus Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Unsqueeze Where
 """
 _MICROSOFT = """
 DynamicQuantizeMatMul GroupQueryAttention MatMulIntegerToFloat MatMulNBits MultiHeadAttention RotaryEmbedding

@@ -57,10 +57,11 @@ def conv2d(
     return image(activate(y if residual is None else y + planes(residual), post))
 
 
-def depthwise_conv2d(x: Symbol, weight: Symbol, bias: Symbol | None, act: str | None) -> Symbol:
-    (B, Y, X, C), (_, _, *kernel) = x.shape, weight.shape
+def depthwise_conv2d(x: Symbol, weight: Symbol, bias: Symbol | None, act: str | None, stride: Pair) -> Symbol:
+    (B, *size, C), (_, _, *kernel) = x.shape, weight.shape
     inputs = [planes(x), weight] if bias is None else [planes(x), weight, bias]
-    window = {"kernel_shape": kernel, "pads": [n // 2 for n in kernel] * 2, "group": C}
+    window = {"kernel_shape": kernel, "strides": list(stride), "pads": [n // 2 for n in kernel] * 2, "group": C}
+    Y, X = ((n + s - 1) // s if s > 1 else n for n, s in zip(size, stride, strict=True))
     return image(activate(x.new("Conv", inputs, (B, C, Y, X), **window), act))
 
 
@@ -112,9 +113,9 @@ def pixel_shuffle(x: Symbol, factor: int) -> Symbol:
     return image(x.new("DepthToSpace", [planes(x)], shape, blocksize=factor, mode="CRD"))
 
 
-def avg_pool2d(x: Symbol, size: int) -> Symbol:
-    Y, X = ((n + size - 1) // size for n in x.shape[1:3])
-    window = {"kernel_shape": [size] * 2, "strides": [size] * 2, "ceil_mode": 1}
+def avg_pool2d(x: Symbol, size: Pair) -> Symbol:
+    Y, X = ((n + k - 1) // k for n, k in zip(x.shape[1:3], size, strict=True))
+    window = {"kernel_shape": list(size), "strides": list(size), "ceil_mode": 1}
     return image(x.new("AveragePool", [planes(x)], (x.shape[0], x.shape[3], Y, X), **window))
 
 

@@ -1,0 +1,64 @@
+"""PP-LCNetV4 and the reader and detector of text that look through it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from .common import Spec
+
+_PROCESSOR = {"image_processor_type": "ViTImageProcessor", "do_normalize": True, "do_resize": True, "do_rescale": True}
+_PROCESSOR |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "resample": 2}
+LINE: dict[str, Any] = {**_PROCESSOR, "size": {"height": 48, "width": 320}}
+PAGE: dict[str, Any] = {**_PROCESSOR, "size": {"height": 64, "width": 96}}
+
+_TINY_BLOCKS = [
+    [[3, 12, 12, 1, True]],
+    [[3, 12, 12, 1, False], [5, 12, 12, 1, True]],
+    [[3, 12, 20, [2, 1], False], [3, 20, 20, 1, True]],
+    [[3, 20, 28, [2, 1], True], [3, 28, 28, 1, False]],
+]
+_NET: dict[str, Any] = {"model_type": "pp_lcnet_v4"}
+_TINY_NET: dict[str, Any] = {"stem_channels": [3, 8, 12], "block_configs": _TINY_BLOCKS}
+_PAGE_BLOCKS = [
+    [[3, 48, 48, 1, 1], [3, 48, 48, 1, 0]],
+    [[3, 48, 96, 2, 0], [3, 96, 96, 1, 1], [3, 96, 96, 1, 0]],
+    [[3, 96, 192, 2, 0], *([3, 192, 192, 1, i % 2] for i in (1, 0, 1, 0))],
+    [[3, 192, 384, 2, 0], [3, 384, 384, 1, 1], [3, 384, 384, 1, 0]],
+]
+_STAGES = {"out_features": ["stage1", "stage2", "stage3", "stage4"]}
+_PAGE_NET = {**_NET, **_STAGES, "stem_channels": [3, 24, 48], "block_configs": _PAGE_BLOCKS}
+_TINY_PAGE_BLOCKS = [
+    [[3, 12, 12, 1, 1]],
+    [[3, 12, 16, 2, 0], [5, 16, 16, 1, 1]],
+    [[3, 16, 20, 2, 1]],
+    [[3, 20, 28, 2, 0], [3, 28, 28, 1, 0]],
+]
+_TINY_PAGE_NET = {**_PAGE_NET, "stem_channels": [3, 8, 12], "block_configs": _TINY_PAGE_BLOCKS}
+
+READER = {"hidden_size": 120, "num_attention_heads": 8, "depth": 2, "head_out_channels": 18710, "backbone_config": _NET}
+TINY_READER: dict[str, Any] = {"hidden_size": 24, "num_attention_heads": 4, "head_out_channels": 50}
+TINY_READER["backbone_config"] = {**_NET, **_TINY_NET}
+DETECTOR = {"neck_out_channels": 96, "layer_list_out_channels": [48, 96, 192, 384], "backbone_config": _PAGE_NET}
+TINY_DETECTOR: dict[str, Any] = {"neck_out_channels": 16, "layer_list_out_channels": [12, 16, 20, 28]}
+TINY_DETECTOR["backbone_config"] = _TINY_PAGE_NET
+
+_net = partial(Spec, like="save_pretrained", model_type="pp_lcnet_v4", architecture="PPLCNetV4Backbone", processor=LINE)
+# Without these the first convolutions hardly change a probability.
+_GAINS = {"stem2a.normalization.weight": 3, "stem2b.normalization.weight": 2, "channel_conv2.normalization.weight": 3}
+_reader = partial(Spec, model_type="pp_ocrv6_small_rec", config=READER, tiny=TINY_READER, processor=LINE)
+_reader = partial(_reader, gains={**_GAINS, "stem2a.normalization.running_mean": 4, "head.head.weight": 3})
+_detector = partial(Spec, model_type="pp_ocrv6_small_det", config=DETECTOR, tiny=TINY_DETECTOR, processor=PAGE)
+
+SPECS: dict[str, Spec] = {
+    "pp-lcnet-v4": _net(tiny={**_TINY_NET, "out_features": ["stem", "stage2", "stage4"]}),
+    "pp-lcnet-v4-small-stem": _net(tiny={**_TINY_NET, "stem_type": "small"}, format="sharded"),
+    "pp-ocrv6-small-rec": _reader(
+        like="PaddlePaddle/PP-OCRv6_small_rec_safetensors", architecture="PPOCRV6SmallRecForTextRecognition", full=True
+    ),
+    "pp-ocrv6-small-rec-bare": _reader(like="save_pretrained", architecture="PPOCRV6SmallRecModel"),
+    "pp-ocrv6-small-det": _detector(
+        like="PaddlePaddle/PP-OCRv6_small_det_safetensors", architecture="PPOCRV6SmallDetForObjectDetection", full=True
+    ),
+    "pp-ocrv6-small-det-bare": _detector(like="save_pretrained", architecture="PPOCRV6SmallDetModel"),
+}
