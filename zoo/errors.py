@@ -5,7 +5,6 @@ A message names the file or field, what was found, what was expected and, where 
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
@@ -140,5 +139,7 @@ def nearest(name: str, among: Iterable[str], count: int = 3) -> str:
     """The end of an error message: `; did you mean ...?`, or "" if no name is similar."""
     if len(name) > 200:
         return ""
+    import difflib  # here: most programs make no mistake, and it takes a millisecond
+
     near = difflib.get_close_matches(name, list(islice(among, 10_000)), count, cutoff=0.5)
     return f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""

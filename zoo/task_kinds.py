@@ -14,7 +14,7 @@ from .errors import UnsupportedError, nearest
 Input = Literal["text", "image", "audio"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CallOption:
     """An argument of a task's call that commands and pages offer.
 

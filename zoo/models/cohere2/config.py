@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..llama3.config import WindowedLayersConfig
+from ..llama3.windows_config import WindowedLayersConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import ConfigError
 from ...rope import FULL_ATTENTION, SLIDING_ATTENTION, Rope, rope_of
-from ..llama3.config import WindowedLayersConfig
+from ..llama3.windows_config import WindowedLayersConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..llama3.config import WindowedConfig
+from ..llama3.windows_config import WindowedConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...rope import Rope
-from ..llama3.config import WindowedConfig
+from ..llama3.windows_config import WindowedConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...errors import ConfigError
-from ..llama3.config import WindowedConfig
+from ..llama3.windows_config import WindowedConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...errors import ConfigError
-from ..llama3.config import WindowedLayersConfig
+from ..llama3.windows_config import WindowedLayersConfig
 
 
 @dataclass(frozen=True, kw_only=True)
