@@ -135,16 +135,16 @@ def test_chunks_before_the_last_have_a_usage_to_come(path, client):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_one_call_of_tools_where_several_are_not_wanted(stream, client, monkeypatch):
-    from zoo.apps.serve import writing
+    from zoo.apps.serve.answers import ToolCalls
 
     calls = '<tool_call>{"name": "weather", "arguments": {"n": %d}}</tool_call>'
-    finish = writing.ToolCalls.finish
+    finish = ToolCalls.finish
 
     def finished(self: Any) -> Any:
         self._held = calls % 1 + calls % 2
         return finish(self)
 
-    monkeypatch.setattr(writing.ToolCalls, "finish", finished)
+    monkeypatch.setattr(ToolCalls, "finish", finished)
     for parallel, wanted in ((None, 2), (True, 2), (False, 1)):
         answer = ask(client, "/v1/chat/completions", tools=[TOOL], parallel_tool_calls=parallel, stream=stream)
         if stream:

@@ -59,14 +59,20 @@ class ServerConversation(Turns):
         request = urllib.request.Request(self.url + path, data, headers)
         try:
             with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+                thinks = False
                 while line := answer.readline(LINE):
                     if line.startswith(b"data: ") and (data := line[6:].strip()) != b"[DONE]":
                         event = json.loads(data)
                         if "error" in event:
                             raise ServerError(self.url, event)
                         for choice in event.get("choices", ()):
-                            if piece := choice.get("text") or choice.get("delta", {}).get("content"):
-                                yield piece
+                            delta = choice.get("delta", {})
+                            if thought := delta.get("reasoning_content"):  # as a model that runs here writes it
+                                yield thought if thinks else f"<think>\n{thought}"
+                                thinks = True
+                            if piece := choice.get("text") or delta.get("content"):
+                                yield f"\n</think>\n\n{piece}" if thinks else piece
+                                thinks = False
         except urllib.error.HTTPError as e:
             try:
                 found = json.loads(e.read(LINE))

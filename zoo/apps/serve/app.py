@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from . import pages, texts, writing
+from . import chats, pages, texts, writing
 from .docs import docs_routes
 from .errors import ApiError, as_api_error
 from .keys import Keys, client
@@ -73,7 +73,7 @@ ENDPOINTS = {
     "/v1/rerank": Endpoint(RerankRequest, texts.rerank, "Documents by relevance (Cohere's and Jina's form)"),
     "/v1/classify": Endpoint(ClassifyRequest, texts.classify, "Labels of texts"),
     "/v1/completions": Endpoint(CompletionRequest, writing.completions, "The text that follows a prompt"),
-    "/v1/chat/completions": Endpoint(ChatRequest, writing.chat, "The answer to messages"),
+    "/v1/chat/completions": Endpoint(ChatRequest, chats.chat, "The answer to messages"),
     "/v1/tables": Endpoint(TablesRequest, pages.tables, "The tables of a picture or a PDF", 2 * MAX_FILE),
     "/v1/read": Endpoint(FileRequest, pages.read, "The text of a picture or a PDF", 2 * MAX_FILE),
     "/v1/run": Endpoint(RunRequest, run, "The task of any model, by its name (the Hub's form)", 2 * MAX_FILE),

@@ -124,8 +124,9 @@ class TablesRequest(FileRequest, kw_only=True):
 
 
 class StreamOptions(Struct, forbid_unknown_fields=True, kw_only=True):
-    include_usage: bool = False
-    include_obfuscation: bool = False  # only false is implemented
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None  # with include_usage: each chunk has the usage so far, as in vLLM
+    include_obfuscation: bool | None = None  # only false is implemented
 
 
 class Writing(Strict, kw_only=True):
@@ -158,6 +159,8 @@ class Writing(Strict, kw_only=True):
             refuse_if(not self.stream, "stream_options", "it is for streams: add stream = true, or leave it out")
             hides = self.stream_options.include_obfuscation
             refuse_if(hides, "stream_options", "include_obfuscation is not implemented, expected false")
+            lone = self.stream_options.continuous_usage_stats and not self.stream_options.include_usage
+            refuse_if(lone, "stream_options", "continuous_usage_stats needs include_usage = true")
         most = self.most_tokens
         more = most is not None and (self.min_tokens or 0) > most
         refuse_if(more, "min_tokens", f"{self.min_tokens} is more than the most that are asked for, {most}")
@@ -192,7 +195,8 @@ class ChatRequest(Writing, kw_only=True):
     `parallel_tool_calls` is false.
 
     `chat_template_kwargs`: further variables of the template, as vLLM has them; `enable_thinking` and
-    `reasoning_effort` are two of them.  `continue_final_message`: the answer goes on with the last message.
+    `reasoning_effort` are two of them.  `include_reasoning`: false leaves `reasoning_content` out.
+    `continue_final_message`: the answer goes on with the last message.
     `tool_choice`: "auto" or "none".  `service_tier`: "auto" or "default".  `store`: only false, and no `metadata`.
     """
 
@@ -206,6 +210,7 @@ class ChatRequest(Writing, kw_only=True):
     chat_template_kwargs: dict[str, Any] | None = None
     enable_thinking: bool | None = None
     reasoning_effort: str | None = None
+    include_reasoning: bool = True
     continue_final_message: bool | None = None
     parallel_tool_calls: bool | None = None
     metadata: Ignored | None = None

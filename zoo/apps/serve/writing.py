@@ -1,28 +1,26 @@
-"""/v1/completions and /v1/chat/completions: texts of a language model, whole or as a stream of chunks."""
+"""/v1/completions: texts of a language model, whole or as a stream of chunks; what chats share with it is here too."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 import uuid
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ...generate import GenerationConfig, Request
 from ...generate.perplexity import text_logprobs, top_tokens
 from ...generate.text import TextStream
-from .constraints import grammar_of, response_grammar
+from .constraints import grammar_of
 from .errors import ApiError
 from .generations import Choice, Piece, Pieces
 from .keys import client
-from .lengths import check_prompt, check_tokens, size_of, turn
+from .lengths import check_prompt, check_tokens, turn
 from .logprobs import PromptToken, TokenReport
 from .models import Models, Served
-from .requests import ChatRequest, CompletionRequest, Writing, refuse_if
-from .tools import ToolCalls, as_templates_expect, names_of
+from .requests import CompletionRequest, Writing
 
 RESERVED_VARIABLES = ("messages", "tools", "documents", "add_generation_prompt")  # a request has other fields for them
 Chunks = AsyncGenerator[list[dict[str, Any]]]  # chunks of a stream that are ready together come together
@@ -40,6 +38,12 @@ class Begin(NamedTuple):
 
     text: str
     logprobs: dict[str, Any] | None
+
+
+class UsageCount(Protocol):
+    """What counts the tokens of an answer."""
+
+    def usage(self, later: int = 0) -> dict[str, Any]: ...
 
 
 class Writer:
@@ -91,10 +95,11 @@ class Writer:
             for choice in self.choices:
                 choice.request.cancelled = True
 
-    @property
-    def usage(self) -> dict[str, int]:
-        total = self.prompt_tokens + self.written
-        return {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.written, "total_tokens": total}
+    def usage(self, later: int = 0) -> dict[str, Any]:
+        """The tokens so far, without so many of the last."""
+        written = self.written - later
+        total = self.prompt_tokens + written
+        return {"prompt_tokens": self.prompt_tokens, "completion_tokens": written, "total_tokens": total}
 
 
 async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any] | Chunks:
@@ -107,7 +112,7 @@ async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any
     if (count := len(several) * n) > (most := models.queue + models.rows):
         raise ApiError(400, f"{count} texts are asked for, and {most} can wait here (--max-queue)", param="prompt")
     prompts = await asyncio.to_thread(_prompts, one.task, several, models.context_of(one), int(writes))
-    config = _config(one.task, asked, asked.max_tokens or None)
+    config = config_of(one.task, asked, asked.max_tokens or None)
     begins: list[Begin] = []
     for prompt in prompts:
         begins += [await _begin(one, prompt, asked)] * n
@@ -121,106 +126,35 @@ async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any
         return None if asked.logprobs is None else writer.reports[index].of_completion(found)
 
     async def chunks() -> Chunks:
-        named = {**head, **_empty_usage(asked)}
         if asked.echo or not writes:
-            reason = None if writes else "length"
-            yield [{**named, "choices": [choice(i, *begin, reason)]} for i, begin in enumerate(begins)]
+            reason, usage = None if writes else "length", usage_of_chunk(asked, writer)
+            yield [{**head, "choices": [choice(i, *begin, reason)], **usage} for i, begin in enumerate(begins)]
         async with aclosing(writer.pieces()) as pieces:
             async for some in pieces:
                 yield [
-                    {**named, "choices": [choice(p.choice, p.text, logprobs_of(p.choice, [p]), p.reason)]}
-                    for p in some
+                    {
+                        **head,
+                        "choices": [choice(p.choice, p.text, logprobs_of(p.choice, [p]), p.reason)],
+                        **usage_of_chunk(asked, writer, later),
+                    }
+                    for later, p in zip(range(len(some) - 1, -1, -1), some, strict=True)
                     if p.text or p.reason or asked.logprobs is not None
                 ]
-        if _wants_usage(asked):
-            yield [{**head, "choices": [], "usage": writer.usage}]
+        if wants_usage(asked):
+            yield [{**head, "choices": [], "usage": writer.usage()}]
 
     if asked.stream:
         return chunks()
     choices = []
-    for i, pieces in enumerate(await _collect(writer) if writes else [list[Piece]()] * count):
+    for i, pieces in enumerate(await collect_pieces(writer) if writes else [list[Piece]()] * count):
         (text, logprobs), reason = begins[i], pieces[-1].reason if pieces else "length"
         if pieces and (found := logprobs_of(i, pieces)) is not None:
             logprobs = found if logprobs is None else {name: logprobs[name] + found[name] for name in found}
         choices.append(choice(i, text + "".join(p.text for p in pieces), logprobs, reason))
-    return {**head, "choices": choices, "usage": writer.usage}
+    return {**head, "choices": choices, "usage": writer.usage()}
 
 
-async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
-    one = models.find(asked.model, "generate")
-    if one.task.template is None:
-        problem = f"{one.id} has no chat template: it was trained to go on from a text (/v1/completions)"
-        raise ApiError(400, problem, code="no_chat_template", param="model")
-    tools = asked.tools if asked.tools and asked.tool_choice != "none" else None
-    calls = names_of(tools) if tools else set[str]()
-    shown = ({} if tools is None else {"tools": tools}) | _template_arguments(one, asked)
-    if asked.structured_outputs is not None and asked.response_format is not None:
-        raise ApiError(400, "give either structured_outputs or response_format", param="response_format")
-    form, outputs = asked.response_format, asked.structured_outputs
-    grammar = await asyncio.to_thread(response_grammar, one.task, form, outputs)
-    messages = as_templates_expect(asked.messages)
-    check_prompt(size_of(messages, shown), models.context_of(one), "messages")
-    ids = await asyncio.to_thread(_chat_ids, one.task, messages, shown)
-    config = _config(one.task, asked, asked.most_tokens)
-    writer = Writer(models, one, [Prompt(ids)], config, asked, asked.top_logprobs or 0, grammar)
-    head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": one.id}
-    if asked.service_tier is not None:
-        head["service_tier"] = "default"
-
-    def logprobs_of(index: int, found: list[Piece]) -> dict[str, Any] | None:
-        return writer.reports[index].of_chat(found) if asked.logprobs else None
-
-    def finish(parts: ToolCalls) -> tuple[str, list[dict[str, Any]]]:
-        rest, made = parts.finish()
-        return rest, made[:1] if asked.parallel_tool_calls is False else made
-
-    async def chunks() -> Chunks:
-        parts = [ToolCalls(calls) for _ in writer.choices]
-
-        def chunk(index: int, delta: dict[str, Any], found: list[Piece], reason: str | None = None) -> dict[str, Any]:
-            logprobs = logprobs_of(index, found) if found else None
-            choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
-            return {**head, "object": "chat.completion.chunk", "choices": [choice], **_empty_usage(asked)}
-
-        def chunks_of(p: Piece) -> Iterator[dict[str, Any]]:
-            text, made = parts[p.choice].add(p.text), list[dict[str, Any]]()
-            if p.reason:
-                rest, made = finish(parts[p.choice])
-                text += rest
-            if text or asked.logprobs:
-                yield chunk(p.choice, {"content": text}, [p])
-            if made:
-                yield chunk(p.choice, {"tool_calls": [{"index": i, **call} for i, call in enumerate(made)]}, [])
-            if p.reason:
-                yield chunk(p.choice, {}, [], "tool_calls" if made else p.reason)
-
-        yield [chunk(i, {"role": "assistant", "content": ""}, []) for i in range(len(parts))]
-        async with aclosing(writer.pieces()) as pieces:
-            async for some in pieces:
-                yield [one for p in some for one in chunks_of(p)]
-        if _wants_usage(asked):
-            yield [{**head, "object": "chat.completion.chunk", "choices": [], "usage": writer.usage}]
-
-    if asked.stream:
-        return chunks()
-    choices = []
-    for i, found in enumerate(await _collect(writer)):
-        parts = ToolCalls(calls)
-        text = "".join(parts.add(p.text) for p in found)
-        rest, made = finish(parts)
-        message = {"role": "assistant", "content": (text + rest) or (None if made else ""), "refusal": None}
-        choices.append(
-            {
-                "index": i,
-                "message": message | ({"tool_calls": made} if made else {}),
-                "logprobs": logprobs_of(i, found),
-                "finish_reason": "tool_calls" if made else found[-1].reason,
-            }
-        )
-    return {**head, "object": "chat.completion", "choices": choices, "usage": writer.usage}
-
-
-async def _collect(writer: Writer) -> list[list[Piece]]:
+async def collect_pieces(writer: Writer) -> list[list[Piece]]:
     """The pieces of each choice."""
     found: list[list[Piece]] = [[] for _ in writer.choices]
     async with aclosing(writer.pieces()) as pieces:
@@ -268,30 +202,7 @@ async def _begin(one: Served, prompt: Prompt, asked: CompletionRequest) -> Begin
     return Begin(prompt.text, TokenReport(one.bytes_of).of_completion(found))
 
 
-def _chat_ids(task: Any, messages: list[dict[str, Any]], shown: dict[str, Any]) -> list[int]:
-    with turn(size_of(messages, shown)):
-        ids, _ = task.chat_ids(messages, shown)
-    return ids  # type: ignore[no-any-return]
-
-
-def _template_arguments(one: Served, asked: ChatRequest) -> dict[str, Any]:
-    """What a request says to the chat template; ApiError for a variable that no template of the checkpoint has."""
-    named = {name: getattr(asked, name) for name in ("enable_thinking", "reasoning_effort")}
-    variables = {name: value for name, value in named.items() if value is not None}
-    field = dict.fromkeys(variables, None)
-    for name, value in (asked.chat_template_kwargs or {}).items():
-        if name in variables and variables[name] != value:
-            raise ApiError(400, f"{name} is {variables[name]!r}, and in chat_template_kwargs {value!r:.50}", param=name)
-        variables[name], field[name] = value, "chat_template_kwargs"
-    known = {word for source in one.task.template.sources.values() for word in re.findall(r"[A-Za-z_]\w*", source)}
-    for name in variables:
-        refuse_if(name in RESERVED_VARIABLES, "chat_template_kwargs", f"{name!r:.50} has a field of its own, or none")
-        refuse_if(name not in known, field[name] or name, f"the chat template of {one.id} has no variable {name!r:.50}")
-    shown: dict[str, Any] = {"variables": variables} if variables else {}
-    return shown | ({"continue_final_message": True} if asked.continue_final_message else {})
-
-
-def _config(task: Any, asked: Writing, most: int | None) -> GenerationConfig:
+def config_of(task: Any, asked: Writing, most: int | None) -> GenerationConfig:
     """The choice of tokens: the checkpoint's generation_config.json with the request's fields in place of its own."""
     options: dict[str, Any] = {"num_beams": 1, "num_return_sequences": 1}
     given = {name: getattr(asked, name) for name in ("temperature", "top_p", "top_k", "min_p")}
@@ -316,10 +227,13 @@ def _config(task: Any, asked: Writing, most: int | None) -> GenerationConfig:
     return task.generation.replace(**options)
 
 
-def _wants_usage(asked: Writing) -> bool:
-    return asked.stream_options is not None and asked.stream_options.include_usage
+def wants_usage(asked: Writing) -> bool:
+    return asked.stream_options is not None and bool(asked.stream_options.include_usage)
 
 
-def _empty_usage(asked: Writing) -> dict[str, None]:
-    """The usage of the chunks before the last, where that has one."""
-    return {"usage": None} if _wants_usage(asked) else {}
+def usage_of_chunk(asked: Writing, answer: UsageCount, later: int = 0) -> dict[str, Any]:
+    """The usage of a chunk before the last, without that of so many later pieces: null, unless it is asked for."""
+    if not wants_usage(asked):
+        return {}
+    continuous = asked.stream_options is not None and asked.stream_options.continuous_usage_stats
+    return {"usage": answer.usage(later) if continuous else None}
