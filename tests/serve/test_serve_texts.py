@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import json
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -38,6 +40,41 @@ def test_embeddings_in_base64_and_of_fewer_dimensions(client, embed):
     found = np.frombuffer(base64.b64decode(one["embedding"]), "<f4")
     wanted = embed(TEXTS[0])[:64]
     np.testing.assert_allclose(found, wanted / np.linalg.norm(wanted), atol=1e-6)
+
+
+def test_embeddings_of_token_ids(client, embed):
+    rows = [client.post("/tokenize", json={"model": "model", "prompt": text}).json()["tokens"] for text in TEXTS]
+    for given, texts in ((rows, TEXTS), (rows[0], TEXTS[:1])):
+        answer = client.post("/v1/embeddings", json={"model": "model", "input": given}).json()
+        found = np.array([one["embedding"] for one in answer["data"]], np.float32)
+        np.testing.assert_allclose(found, embed(texts), atol=1e-6)
+        assert answer["usage"]["prompt_tokens"] == sum(map(len, rows[: len(texts)]))
+    # without [CLS] and [SEP], as a model that is called by itself takes them
+    bare = client.post("/v1/embeddings", json={"model": "model", "input": rows[0][1:-1]}).json()["data"][0]["embedding"]
+    states = embed.model(np.array([rows[0][1:-1]])).last_hidden_state[0].mean(0)
+    np.testing.assert_allclose(bare, states / np.linalg.norm(states), atol=1e-6)
+    long = {"model": "model", "input": [rows[0][1:2] * 600], "truncate": True}
+    assert client.post("/v1/embeddings", json=long).json()["usage"]["prompt_tokens"] == embed.max_tokens
+
+
+def test_token_ids_have_no_prompt_before_them(folders, tmp_path):
+    """Of a checkpoint whose texts get one, which is not pooled."""
+    from starlette.testclient import TestClient
+
+    from zoo.apps.serve.app import application
+    from zoo.apps.serve.models import Models
+
+    folder = shutil.copytree(folders["embed"], tmp_path / "prompted", symlinks=False)
+    config = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(config))
+    models = Models([str(folder)])
+    models.load()
+    client, task = TestClient(application(models)), zoo.load(folder)
+    assert not np.allclose(task("A cat."), task("A cat.", prompt=""), atol=1e-3)
+    ids = client.post("/tokenize", json={"prompt": "A cat."}).json()["tokens"]
+    (one,) = client.post("/v1/embeddings", json={"input": ids}).json()["data"]
+    np.testing.assert_allclose(one["embedding"], task("A cat.", prompt=""), atol=1e-6)
+    models.stop()
 
 
 def test_requests_at_once_get_their_own_vectors(client, embed):

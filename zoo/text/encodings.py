@@ -5,6 +5,8 @@ B rows of a batch, T tokens of a row, R rows before padding.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -30,9 +32,28 @@ class Encoding(NamedTuple):
 class Encodings(NamedTuple):
     """Rows of unequal length, to be sorted by length before padding (see `Tokenizer.pad`)."""
 
-    rows: list[tokenizers.Encoding]
+    rows: Sequence[tokenizers.Encoding | TokenRow]
     lengths: np.ndarray  # (R,) int64, tokens with the special ones
     overflow_to_sample: np.ndarray  # (R,) int64
+
+
+@dataclass
+class TokenRow:
+    """A row of ids that came without a text, with the fields of a row of the tokenizers package."""
+
+    ids: list[int]
+    special_tokens_mask: list[bool]
+
+    def __post_init__(self) -> None:
+        self.type_ids = [0] * len(self.ids)
+        self.offsets = [(0, 0)] * len(self.ids)
+        self.sequence_ids = [None if special else 0 for special in self.special_tokens_mask]
+
+
+def rows_of_ids(rows: Sequence[list[int]], special_ids: Collection[int]) -> Encodings:
+    """Rows of ids that are tokens already, special ones among them."""
+    found = [TokenRow(ids, [i in special_ids for i in ids]) for ids in rows]
+    return Encodings(found, np.array([len(ids) for ids in rows], np.int64), np.arange(len(rows)))
 
 
 def width_of(lengths: np.ndarray, padding: bool | int, multiple: int | None) -> int:

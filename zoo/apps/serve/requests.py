@@ -34,7 +34,10 @@ class Ignored(Struct):
 
 
 class EmbeddingsRequest(Strict, kw_only=True):
-    """`truncate`: cut texts that are too long, which are an error otherwise.  `prompt_name`: of the checkpoint."""
+    """`input`: texts, or the model's token ids of each, special ones too, as `/tokenize` gives them.
+
+    `truncate`: cut texts that are too long, which are an error otherwise.  `prompt_name`: of the checkpoint, for texts.
+    """
 
     input: str | Annotated[list[str | int | list[int]], Meta(min_length=1, max_length=MAX_TEXTS)]
     encoding_format: str = "float"

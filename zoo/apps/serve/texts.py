@@ -21,7 +21,7 @@ from ...text.tokenizer import Tokenizer
 from .errors import ApiError
 from .lengths import check_pairs, size_of, turn
 from .models import Models, Served
-from .requests import ClassifyRequest, EmbeddingsRequest, RerankRequest, TokenizeRequest
+from .requests import ClassifyRequest, EmbeddingsRequest, RerankRequest, TokenizeRequest, refuse_if
 from .tools import as_templates_expect, names_of
 
 
@@ -30,13 +30,13 @@ async def embeddings(models: Models, asked: EmbeddingsRequest) -> dict[str, Any]
     if asked.encoding_format not in ("float", "base64"):
         problem = f"encoding_format is {asked.encoding_format!r:.50}, expected 'float' or 'base64'"
         raise ApiError(400, problem, param="encoding_format")
-    texts = [asked.input] if isinstance(asked.input, str) else asked.input
-    if not all(isinstance(text, str) for text in texts):
-        # Clients send ids of OpenAI's own tokenizers, which mean other texts here.
-        problem = "input holds token ids, expected texts (with LangChain: check_embedding_ctx_length=False)"
-        raise ApiError(400, problem, param="input")
-    prepared, _, compute = one.task.computing(asked.prompt_name)(texts)
-    vectors, tokens = await one.worker.run(prepared, None, compute, truncate=asked.truncate, key=asked.prompt_name)
+    texts, key = _texts_or_ids(one, asked), asked.prompt_name
+    if isinstance(texts[0], str):
+        prepared, _, compute = one.task.computing(asked.prompt_name)(texts)
+    else:  # no prompt stands before ids, the checkpoint's usual one neither
+        refuse_if(asked.prompt_name, "prompt_name", "it is for texts: begin the ids with the prompt's")
+        (_, _, compute), prepared, key = one.task.computing(prompt="")([]), texts, "ids"
+    vectors, tokens = await one.worker.run(prepared, None, compute, truncate=asked.truncate, key=key)
     if asked.dimensions is not None:
         if asked.dimensions > len(vectors[0]):
             problem = f"dimensions is {asked.dimensions}, and the model's vectors have {len(vectors[0])}"
@@ -45,6 +45,29 @@ async def embeddings(models: Models, asked: EmbeddingsRequest) -> dict[str, Any]
     shown = _base64 if asked.encoding_format == "base64" else np.ndarray.tolist
     data = [{"object": "embedding", "index": i, "embedding": shown(v)} for i, v in enumerate(vectors)]
     return {"object": "list", "data": data, "model": one.id, "usage": _usage(tokens)}
+
+
+def _texts_or_ids(one: Served, asked: EmbeddingsRequest) -> list[str] | list[list[int]]:
+    """The texts of a request, or the ids of each, cut where they may be; ApiError for others."""
+    given: Any = [asked.input] if isinstance(asked.input, str) else asked.input
+    if all(isinstance(item, str) for item in given):
+        return given
+    rows: Any = [given] if all(isinstance(item, int) for item in given) else given
+    most, limit = one.task.config.vocab_size, one.task.max_tokens
+    for i, ids in enumerate(rows):
+        if not isinstance(ids, list) or not ids:
+            problem = f"input[{i}] is {ids!r:.50}, expected texts alone, or lists of token ids alone"
+            raise ApiError(400, problem, param="input")
+        if (wrong := next((j for j in ids if not 0 <= j < most), None)) is not None:
+            problem = (
+                f"input[{i}] has the id {wrong}, expected this model's tokens, 0 to {most - 1}, as /tokenize gives"
+            )
+            more = "other tokenizers' ids are other texts (LangChain sends OpenAI's: check_embedding_ctx_length=False)"
+            raise ApiError(400, f"{problem}; {more}", param="input")
+        if len(ids) > limit and not asked.truncate:
+            problem = f"has {len(ids)} tokens, and the model takes at most {limit}: shorten it, or send truncate = true"
+            raise ApiError(400, f"input[{i}] {problem}", param="input")
+    return [ids[:limit] for ids in rows]
 
 
 async def rerank(models: Models, asked: RerankRequest) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import inspect
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...tasks.base import batches, text_blocks
-from ...text.encodings import Encodings
+from ...text.encodings import Encodings, rows_of_ids
 from .errors import ApiError
 from .lengths import limit_text
 
@@ -137,7 +137,12 @@ class _Texts:
     """The texts of a request, and what is computed of them.  They become tokens part by part."""
 
     def __init__(
-        self, texts: list[str], pairs: list[str] | None, truncate: bool, compute: Callable[[Any], Any], key: Any
+        self,
+        texts: Sequence[str | list[int]],
+        pairs: list[str] | None,
+        truncate: bool,
+        compute: Callable[[Any], Any],
+        key: Any,
     ):
         self.texts, self.pairs, self.truncate, self.compute = texts, pairs, truncate, compute
         self.blocks: Iterator[list[Any]] | None = None  # of texts, or of pairs of them
@@ -162,7 +167,7 @@ class _Part(NamedTuple):
     """Rows of a request that are computed next."""
 
     of: _Texts
-    rows: list[Any]
+    rows: Sequence[Any]
     lengths: np.ndarray
     begin: int
 
@@ -177,7 +182,7 @@ class TextWorker(Worker):
 
     async def run(
         self,
-        texts: list[str],
+        texts: Sequence[str | list[int]],
         pairs: list[str] | None,
         compute: Callable[[Any], Any],
         *,
@@ -186,6 +191,7 @@ class TextWorker(Worker):
     ) -> tuple[list[Any], int]:
         """The item of each text from `compute`, which gets padded batches, and the number of tokens.
 
+        texts: or the ids of each, as the model takes them, which are no more than it takes at most.
         key: only requests with the same one are computed together.
         """
         self.put(one := _Texts(texts, pairs, truncate, compute, key))
@@ -236,7 +242,10 @@ class TextWorker(Worker):
         """The tokens of a request's next texts, which are as many as are computed at once, and their characters."""
         limit = self.task.max_tokens
         if one.blocks is None:
-            texts = [limit_text(text, limit, i, one.truncate) for i, text in enumerate(one.texts)]
+            texts = [
+                limit_text(text, limit, i, one.truncate) if isinstance(text, str) else text
+                for i, text in enumerate(one.texts)
+            ]
             pairs = one.pairs and [limit_text(text, limit, i, one.truncate) for i, text in enumerate(one.pairs)]
             each = texts if pairs is None else list(zip(texts, pairs, strict=True))
             one.blocks = text_blocks(each, CHARACTERS * BATCHES * self.task.batch_tokens)
@@ -244,7 +253,10 @@ class TextWorker(Worker):
         firsts, seconds = (block, None) if one.pairs is None else map(list, zip(*block, strict=True))
         options = {"truncation": True, "max_length": limit} if one.truncate else {"truncation": False}
         try:
-            found = self.task.tokenizer.encode_batch(firsts, seconds, **options)
+            if isinstance(firsts[0], list):
+                found = rows_of_ids(firsts, self.task.tokenizer.all_special_ids)
+            else:
+                found = self.task.tokenizer.encode_batch(firsts, seconds, **options)
         except InputError as e:
             raise (e if e.argument is None or e.index is None else e.about("input", one.begun + e.index)) from None
         if (longest := int(found.lengths.max())) > limit:
