@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -24,16 +25,29 @@ pytestmark = pytest.mark.slow
 BODY = {"prompt": "Once upon a time", "max_tokens": 400, "min_tokens": 400, "temperature": 0}
 
 
+def http_status(address: str) -> int:
+    try:
+        with urllib.request.urlopen(address, timeout=60) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as e:
+        return e.code
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGTERM, which Windows has not")
-def test_sigterm_finishes_what_runs():
-    command = [sys.executable, "-m", "zoo", "serve", "stories260k", "--port", "0", "--device", "cpu"]
+@pytest.mark.parametrize("isolate", [[], ["--isolate"]])
+def test_sigterm_finishes_what_runs(isolate):
+    command = [sys.executable, "-m", "zoo", "serve", "stories260k", "--port", "0", "--device", "cpu", *isolate]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
+    options: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True, "env": environment, "start_new_session": True}
+    with subprocess.Popen(command, **options) as server:
         assert server.stderr is not None
         try:
             lines = iter(server.stderr.readline, "")
             address = next(line.split()[1] for line in lines if "http://" in line)
             next(line for line in lines if "loaded in" in line)
+            ready = f"{address}/ready"
+            while isolate and http_status(ready) != 200:
+                time.sleep(0.05)
             whole = urllib.request.Request(f"{address}/v1/completions", json.dumps(BODY).encode())
             with urllib.request.urlopen(whole, timeout=120) as answer:
                 expected = json.load(answer)["choices"][0]["text"]
@@ -42,7 +56,7 @@ def test_sigterm_finishes_what_runs():
             line.request("POST", "/v1/completions", json.dumps({**BODY, "stream": True}))
             stream = line.getresponse()
             first = stream.readline()
-            server.send_signal(signal.SIGTERM)
+            os.killpg(server.pid, signal.SIGTERM)  # as systemd sends it, to all processes of a service
             parts = [part for part in (first + stream.read()).decode().split("\n\n") if part]
             assert parts.pop() == "data: [DONE]"
             assert "".join(json.loads(part[6:])["choices"][0]["text"] for part in parts) == expected

@@ -268,6 +268,7 @@ def _serve(add: Add) -> None:
     add("--log-level", choices=("debug", "info", "warning", "error"), default="info", metavar="LEVEL", help=levels)
     form = "lines of the log on stderr: text, or json, an object each"
     add("--log-format", choices=("text", "json"), default="text", metavar="FORM", help=form)
+    add("--isolate", action="store_true", help="a process for each model: one that dies or hangs is started again")
     add("--engine", choices=("local", "ray"), default="local", help="this process (local), or replicas of Ray Serve")
     add("--replicas", type=_count, metavar="N", help="of --engine ray (1), each with --threads CPUs (1)")
     add("--autoscaling", metavar="JSON", help="in place of --replicas Ray Serve's autoscaling_config")

@@ -236,8 +236,9 @@ rerank, classify, tables and read.  It requires
 Requests are computed together: texts by length, generations token by token, and new ones join at any step.  Each
 model answers once it is loaded; /ready is 200 when all are.  Only this machine can connect, unless --host gives another
 address; --api-key demands a key, and --keys one of several clients', of whom none can tell by the time of an answer
-what another has asked.  After Ctrl-C and SIGTERM running requests are finished.  --engine ray starts replicas of Ray
-Serve, here or on the cluster of RAY_ADDRESS."""
+what another has asked.  After Ctrl-C and SIGTERM running requests are finished.  --isolate gives each model a
+process of its own: one that dies or hangs takes no other along.  --engine ray starts replicas of Ray Serve, here or on
+the cluster of RAY_ADDRESS."""
 
 SERVE_MORE = """\
   zoo serve sentence-transformers/all-MiniLM-L6-v2 stories260k

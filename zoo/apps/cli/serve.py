@@ -26,6 +26,7 @@ def serve(args: argparse.Namespace) -> None:
             raise UsageError(f"--{name.replace('_', '-')} is for /v1/tables: add --tables")
     for package in PACKAGES:  # a missing one is reported before anything else
         import_optional(package, "the server", "serve")
+    from ..serve.isolated import IsolatedModels
     from ..serve.keys import read_keys
     from ..serve.listening import is_loopback, unblock_stderr
     from ..serve.logs import configure_log, logger
@@ -62,17 +63,21 @@ def serve(args: argparse.Namespace) -> None:
         else:
             print(f"zoo: {address} (Ctrl-C ends; {address}/docs lists the endpoints)", file=sys.stderr, flush=True)
 
+    log = args.log_level, args.log_format
     where, asking = (args.host, args.port, say_where), {"keys": keys, "origins": args.cors}
     if args.engine == "ray":
+        if args.isolate:
+            raise InputError("--isolate is for --engine local: Ray's replicas are processes of their own")
         from ..serve.on_ray import serve_on_ray
 
         scaling = {"replicas": args.replicas, "autoscaling": args.autoscaling and _object(args.autoscaling)}
-        gpu, log = "cuda" in (args.device or ""), (args.log_level, args.log_format)
+        gpu = "cuda" in (args.device or "")
         serve_on_ray(args.names, settings, *where, threads=args.threads or 1, gpu=gpu, log=log, **scaling, **asking)
     elif args.replicas or args.autoscaling:
         raise InputError("--replicas and --autoscaling are for --engine ray")
     else:
-        serve_models(Models(args.names, **settings), *where, **asking)
+        models = Models(args.names, **settings) if not args.isolate else IsolatedModels(args.names, log=log, **settings)
+        serve_models(models, *where, **asking)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import re
 import socket
-import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from starlette.routing import Route
 from . import chats, pages, texts, writing
 from .docs import docs_routes
 from .errors import ApiError, as_api_error
+from .frames import ModelRequest
 from .keys import Keys, client
 from .listening import (
     CHUNK_SECONDS,
@@ -37,13 +37,14 @@ from .listening import (
     replay,
 )
 from .logs import log_request, request_id_of
-from .models import Models
+from .models import TABLES, TEXTS, Models, Served
 from .requests import (
     ChatRequest,
     ClassifyRequest,
     CompletionRequest,
     EmbeddingsRequest,
     FileRequest,
+    ModelField,
     RerankRequest,
     RunRequest,
     Strict,
@@ -62,22 +63,32 @@ DOCS = ("/docs", "/openapi.json")  # too: a browser has no key yet; they name th
 
 
 class Endpoint(NamedTuple):
+    """kinds: of the models that answer; none: all.  model: the one without a name in a request."""
+
     takes: type[Strict]
-    answer: Callable[[Models, Any], Awaitable[dict[str, Any] | writing.Chunks]]
+    answer: Callable[[Models, Served, Any], Awaitable[dict[str, Any] | writing.Chunks]]
+    kinds: tuple[str, ...]
     summary: str
     limit: int = MAX_JSON
+    model: str | None = None
 
 
 ENDPOINTS = {
-    "/v1/embeddings": Endpoint(EmbeddingsRequest, texts.embeddings, "Vectors of texts (OpenAI's form)"),
-    "/v1/rerank": Endpoint(RerankRequest, texts.rerank, "Documents by relevance (Cohere's and Jina's form)"),
-    "/v1/classify": Endpoint(ClassifyRequest, texts.classify, "Labels of texts"),
-    "/v1/completions": Endpoint(CompletionRequest, writing.completions, "The text that follows a prompt"),
-    "/v1/chat/completions": Endpoint(ChatRequest, chats.chat, "The answer to messages"),
-    "/v1/tables": Endpoint(TablesRequest, pages.tables, "The tables of a picture or a PDF", 2 * MAX_FILE),
-    "/v1/read": Endpoint(FileRequest, pages.read, "The text of a picture or a PDF", 2 * MAX_FILE),
-    "/v1/run": Endpoint(RunRequest, run, "The task of any model, by its name (the Hub's form)", 2 * MAX_FILE),
-    "/tokenize": Endpoint(TokenizeRequest, texts.tokenize, "The tokens of a text or of messages"),
+    "/v1/embeddings": Endpoint(EmbeddingsRequest, texts.embeddings, ("embed",), "Vectors of texts (OpenAI's form)"),
+    "/v1/rerank": Endpoint(
+        RerankRequest, texts.rerank, ("rerank",), "Documents by relevance (Cohere's and Jina's form)"
+    ),
+    "/v1/classify": Endpoint(ClassifyRequest, texts.classify, ("classify",), "Labels of texts"),
+    "/v1/completions": Endpoint(
+        CompletionRequest, writing.completions, ("generate",), "The text that follows a prompt"
+    ),
+    "/v1/chat/completions": Endpoint(ChatRequest, chats.chat, ("generate",), "The answer to messages"),
+    "/v1/tables": Endpoint(
+        TablesRequest, pages.tables, (TABLES,), "The tables of a picture or a PDF", 2 * MAX_FILE, TABLES
+    ),
+    "/v1/read": Endpoint(FileRequest, pages.read, ("read",), "The text of a picture or a PDF", 2 * MAX_FILE),
+    "/v1/run": Endpoint(RunRequest, run, (), "The task of any model, by its name (the Hub's form)", 2 * MAX_FILE),
+    "/tokenize": Endpoint(TokenizeRequest, texts.tokenize, (*TEXTS, "generate"), "The tokens of a text or of messages"),
 }
 ALIASES = {"/v2/rerank": "/v1/rerank", "/rerank": "/v1/rerank"}
 
@@ -103,25 +114,19 @@ class Metrics:
         took.observe(seconds)
 
     def collect(self) -> list[Any]:
-        waiting = GaugeMetricFamily("zoo_queue", "Requests that wait", labels=["model"])
-        rows = GaugeMetricFamily("zoo_rows", "Generations in the batch", labels=["model"])
-        tokens = CounterMetricFamily("zoo_tokens", "Tokens read or written", labels=["model"])
-        prompts = CounterMetricFamily("zoo_prompt_tokens", "Tokens of prompts", labels=["model"])
-        reused = CounterMetricFamily("zoo_reused", "Those of them that were known already", labels=["model"])
-        kept = GaugeMetricFamily("zoo_prefix_bytes", "Memory of earlier prompts in use", labels=["model"])
+        families: dict[str, Any] = {
+            "queue": GaugeMetricFamily("zoo_queue", "Requests that wait", labels=["model"]),
+            "rows": GaugeMetricFamily("zoo_rows", "Generations in the batch", labels=["model"]),
+            "tokens": CounterMetricFamily("zoo_tokens", "Tokens read or written", labels=["model"]),
+            "prompt_tokens": CounterMetricFamily("zoo_prompt_tokens", "Tokens of prompts", labels=["model"]),
+            "reused": CounterMetricFamily("zoo_reused", "Those of them that were known already", labels=["model"]),
+            "prefix_bytes": GaugeMetricFamily("zoo_prefix_bytes", "Memory of earlier prompts in use", labels=["model"]),
+            "restarts": CounterMetricFamily("zoo_restarts", "Processes that were replaced", labels=["model"]),
+        }
         for one in self._models.all.values():
-            if (worker := one.worker) is None:
-                continue
-            batch = getattr(worker, "batch", None)
-            waiting.add_metric([one.id], len(worker.queue) + (batch.waiting if batch else 0))
-            if hasattr(worker, "tokens"):
-                tokens.add_metric([one.id], worker.tokens)
-            if batch:
-                rows.add_metric([one.id], batch.rows)
-                prompts.add_metric([one.id], batch.prompt_tokens)
-                reused.add_metric([one.id], batch.reused)
-                kept.add_metric([one.id], batch.prefixes.bytes)
-        return [waiting, rows, tokens, prompts, reused, kept]
+            for name, value in (one.worker.counters() if one.worker is not None else {}).items():
+                families[name].add_metric([one.id], value)
+        return [*families.values()]
 
 
 class Gate:
@@ -231,21 +236,7 @@ def application(
     """The application.  keys: API keys, and the names of the clients that have them.
     origins: pages that may send requests ("*": all).  failed: called where no model could be loaded.
     """
-    metrics, stopping = Metrics(models), threading.Event()
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Any) -> AsyncIterator[None]:
-        def load() -> None:
-            models.load()
-            if models.has_failed:
-                failed()
-
-        loading = threading.Thread(target=load, name="loading", daemon=True)
-        loading.start()
-        yield
-        stopping.set()
-        if not loading.is_alive():
-            await asyncio.to_thread(models.stop)
+    metrics = Metrics(models)
 
     async def health(_: Request) -> Response:
         return as_json({"status": "ok"})
@@ -257,7 +248,7 @@ def application(
     async def list_models(_: Request) -> Response:
         data = [
             {"id": one.id, "object": "model", "created": one.created, "owned_by": "zoo"}
-            | ({"task": one.kind} if one.task is not None else {"error": one.error or "is being loaded"})
+            | ({"task": one.kind} if one.kind is not None else {"error": one.error or "is being loaded"})
             for one in models.all.values()
         ]
         return as_json({"object": "list", "data": data})
@@ -268,19 +259,20 @@ def application(
     fixed = {"/health": health, "/ready": get_readiness, "/v1/models": list_models, "/metrics": get_metrics}
     routes = [Route(path, do) for path, do in fixed.items()]
     routes += docs_routes({path: (e.takes, e.summary) for path, e in ENDPOINTS.items()}, models.all, bool(keys))
-    answering = {path: _answering(models, endpoint) for path, endpoint in ENDPOINTS.items()}
-    answering |= {path: answering[of] for path, of in ALIASES.items()}
-    routes += [Route(path, do, methods=["POST"]) for path, do in answering.items()]
+    endpoints = request_handlers(models)
+    routes += [Route(path, do, methods=["POST"]) for path, do in endpoints.items()]
 
     async def answer_error(_: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         return answer_of(ApiError(status, str(getattr(error, "detail", "internal error"))))
 
-    routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: answer_error})
+    routed = Starlette(
+        routes=routes, lifespan=lambda _: models.serving(failed), exception_handlers={HTTPException: answer_error}
+    )
 
     async def direct(scope: Any, receive: Any, send: Any) -> None:
         """Call an endpoint without Starlette's search for its route and handling of exceptions."""
-        do = answering.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        do = endpoints.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
         await (routed if do is None else await do(Request(scope, receive)))(scope, receive, send)
 
     app: Any = direct
@@ -289,19 +281,38 @@ def application(
     return Gate(app, metrics, host, Keys(keys) if keys else None, origins or [], models.seconds)
 
 
-def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+def request_handlers(models: Models) -> dict[str, Callable[[Request], Awaitable[Response]]]:
+    """The functions that answer requests, by their paths."""
+    found = {path: _request_handler(models, path) for path in ENDPOINTS}
+    return found | {path: found[of] for path, of in ALIASES.items()}
+
+
+def _request_handler(models: Models, path: str) -> Callable[[Request], Awaitable[Response]]:
+    endpoint = ENDPOINTS[path]
+
+    async def compute(request: Request) -> dict[str, Any] | writing.Chunks | Response:
+        takes, body = endpoint.takes, await request.body()
+        if issubclass(takes, FileRequest) and _media(request) == "multipart/form-data":
+            asked = await pages.read_file_request(request, takes)
+        elif models.is_isolated and not _is_file(takes, request):
+            asked = _decode(ModelField, body, request)  # the model's process reads the rest
+        else:
+            asked = _decode(takes, body, request)
+        one = models.find(asked.model or endpoint.model, *endpoint.kinds)
+        if not models.is_isolated:
+            return await endpoint.answer(models, one, asked)
+        if isinstance(asked, takes):
+            body = msgspec.json.encode(asked)
+        return await one.worker.answer(ModelRequest(path, client.get(), body), request.scope)
+
     async def do(request: Request) -> Response:
         try:
-            if issubclass(endpoint.takes, FileRequest) and _media(request) == "multipart/form-data":
-                asked = await pages.read_file_request(request, endpoint.takes)
-            else:
-                asked = _decode(endpoint.takes, await request.body(), request)
             found = None
             with CancelScope() as ending:
                 ending.cancel_after(models.seconds, "late")
                 gone = asyncio.ensure_future(_watch_disconnect(request, ending))
                 try:
-                    found = await endpoint.answer(models, asked)
+                    found = await compute(request)
                 finally:
                     gone.cancel()
             if ending.reason == "gone":
@@ -314,6 +325,8 @@ def _answering(models: Models, endpoint: Endpoint) -> Callable[[Request], Awaita
             return answer_of(error)
         if isinstance(found, dict):
             return as_json(found)
+        if isinstance(found, Response):
+            return found
         headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
         return StreamingResponse(_events(found, request.scope), media_type="text/event-stream", headers=headers)
 
@@ -346,11 +359,16 @@ def _media(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _decode(kind: type[Strict], body: bytes, request: Request) -> Any:
-    """The request's fields; a file may also be the body itself, with the other fields in the query."""
+def _is_file(kind: type[Strict], request: Request) -> bool:
+    """True if the body is a file, and the fields are in the query."""
     media = _media(request)
+    return issubclass(kind, FileRequest) and (media.startswith("image/") or media in FILES)
+
+
+def _decode(kind: type[Any], body: bytes, request: Request) -> Any:
+    """The request's fields; a file may also be the body itself, with the other fields in the query."""
     try:
-        if issubclass(kind, FileRequest) and (media.startswith("image/") or media in FILES):
+        if _is_file(kind, request):
             return pages.parse_file_request(body, request.query_params, kind)
         return _decode_json(kind, body)
     except msgspec.ValidationError as e:
@@ -360,7 +378,7 @@ def _decode(kind: type[Strict], body: bytes, request: Request) -> Any:
         raise ApiError(400, f"the body is not JSON: {e}", code="invalid_json") from None
 
 
-def _decode_json(kind: type[Strict], body: bytes) -> Any:
+def _decode_json(kind: type[Any], body: bytes) -> Any:
     """The fields of a request in JSON; one that is null, which some clients send for what is absent, is left out."""
     try:
         return msgspec.json.decode(body, type=kind)

@@ -63,8 +63,7 @@ async def begin_answer(one: Served, models: Models, asked: ChatRequest) -> Answe
     return Answer(writer, [parts() for _ in writer.choices])
 
 
-async def chat(models: Models, asked: ChatRequest) -> dict[str, Any] | Chunks:
-    one = models.find(asked.model, "generate")
+async def chat(models: Models, one: Served, asked: ChatRequest) -> dict[str, Any] | Chunks:
     answer = await begin_answer(one, models, asked)
     writer, parts = answer
     head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": one.id}

@@ -63,6 +63,12 @@ class GenerateWorker(CallWorker):
         self.tokens, self._delivered = 0, 0.0
         super().__init__(name, turn, most)
 
+    def counters(self) -> dict[str, float]:
+        batch = self.batch
+        own = {"queue": len(self.queue) + batch.waiting, "tokens": self.tokens, "rows": batch.rows}
+        prompts = {"prompt_tokens": batch.prompt_tokens, "reused": batch.reused}
+        return {**own, **prompts, "prefix_bytes": batch.prefixes.bytes}
+
     def put_all(self, choices: Sequence[Choice]) -> None:
         """Queue the choices of a request, all or none."""
         with self.ready:
@@ -74,11 +80,13 @@ class GenerateWorker(CallWorker):
     def work(self) -> None:
         while True:
             with self.ready:
+                self.since = None
                 self.ready.wait_for(lambda: self.queue or self.batch.rows or self.batch.waiting or self.stopping)
                 if self.stopping and not (self.queue or self.batch.rows or self.batch.waiting):
                     return
                 new = [*self.queue]
                 self.queue.clear()
+            self.since = time.monotonic()
             for one in new:
                 if isinstance(one, Call):
                     self.answer(one)
@@ -87,7 +95,7 @@ class GenerateWorker(CallWorker):
                     self.batch.add(one.request)
             if not (self.batch.rows or self.batch.waiting):
                 continue
-            began = time.monotonic()
+            self.since = began = time.monotonic()
             try:
                 with self.turn:
                     steps = self.batch.step()

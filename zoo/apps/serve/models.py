@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,23 +30,17 @@ TABLES = "tables"  # the id of the table extractor
 
 @dataclass
 class Served:
-    """A checkpoint; `error`: why it could not be loaded."""
+    """A checkpoint.  kind: what it is for, None until it is loaded; error: why it could not be loaded."""
 
     id: str
     name: str
     created: int
+    kind: str | None = None
     task: Any = None  # what zoo.load gives, or a TableExtractor
     worker: Any = None
     calls: Any = None  # the CallWorker of /v1/run
     error: str | None = None
     bytes_of: Any = None  # the TokenBytes of a language model
-
-    @property
-    def kind(self) -> str:
-        if isinstance(self.task, TableExtractor):
-            return TABLES
-        shared = self.task.name in TEXTS and not isinstance(self.task, TextTask)  # by tasks of texts and of images
-        return f"{self.task.name} of {self.task.kind.reads}s" if shared else self.task.name
 
 
 class Models:
@@ -53,6 +50,8 @@ class Models:
     of a generation.  kept: bytes of keys and values of earlier prompts, for each model.  seconds: the most for an
     answer.  tables: the models of /v1/tables, if any.  options: as for `zoo.load`.
     """
+
+    is_isolated = False  # whether a model's worker gets requests as they came, for a process of its own
 
     def __init__(
         self,
@@ -83,7 +82,7 @@ class Models:
     def load(self) -> None:
         """Load the models that are not loaded yet; an error is logged, and is the answer to requests for that model."""
         for one in self.all.values():
-            if one.task is not None:
+            if one.kind is not None:
                 continue
             began = time.monotonic()
             try:
@@ -95,7 +94,7 @@ class Models:
             except Exception as e:
                 one.error = f"{type(e).__name__}: {e}"
             else:
-                one.worker, one.task, one.calls = worker, task, one.calls or worker
+                one.worker, one.task, one.calls, one.kind = worker, task, one.calls or worker, _kind_of(task)
             if one.error is None:
                 logger.info("%s: loaded in %.1f s", one.id, time.monotonic() - began)
             else:
@@ -116,7 +115,7 @@ class Models:
     @property
     def unready_models(self) -> list[str]:
         """A line for each model that cannot answer."""
-        return [f"{one.id}: {one.error or 'is being loaded'}" for one in self.all.values() if one.task is None]
+        return [f"{one.id}: {one.error or 'is being loaded'}" for one in self.all.values() if one.kind is None]
 
     @property
     def has_failed(self) -> bool:
@@ -124,9 +123,9 @@ class Models:
         return all(one.error is not None for one in self.all.values())
 
     def find(self, name: str | None, *kinds: str) -> Served:
-        """The model of a request, which must be of one of the kinds; without a name the only such model."""
+        """The model of a request, of one of the kinds (none given: of any); without a name the only such model."""
         if name is None:
-            fitting = [one for one in self.all.values() if one.task is None or one.kind in kinds]
+            fitting = [one for one in self.all.values() if not kinds or one.kind is None or one.kind in kinds]
             if len(fitting) != 1:
                 known = ", ".join(one.id for one in fitting) or "none"
                 raise ApiError(400, f"model is missing; those for this endpoint: {known}", param="model")
@@ -138,9 +137,9 @@ class Models:
             one = found
         if one.error is not None:
             raise ApiError(503, f"the model {one.id} could not be loaded: {one.error}", code="model_failed")
-        if one.task is None:
+        if one.kind is None:
             raise ApiError(503, f"the model {one.id} is being loaded", code="model_loading", wait=2)
-        if one.kind not in kinds:
+        if kinds and one.kind not in kinds:
             raise ApiError(
                 400, f"{one.id} is for {one.kind}, and this endpoint for {' or '.join(kinds)}", param="model"
             )
@@ -150,8 +149,30 @@ class Models:
         """The most tokens of a generation with its prompt."""
         return min(one.task.max_tokens, self.context or one.task.max_tokens)
 
+    @contextlib.asynccontextmanager
+    async def serving(self, failed: Callable[[], None]) -> AsyncIterator[None]:
+        """Load the models meanwhile, and stop them at the end.  failed: called where none can be loaded."""
+
+        def load() -> None:
+            self.load()
+            if self.has_failed:
+                failed()
+
+        loading = threading.Thread(target=load, name="loading", daemon=True)
+        loading.start()
+        yield
+        if not loading.is_alive():
+            await asyncio.to_thread(self.stop)
+
     def stop(self) -> None:
         """Finish the waiting requests, and end the threads."""
         for one in self.all.values():
             for worker in {one.worker, one.calls} - {None}:
                 worker.stop()
+
+
+def _kind_of(task: Any) -> str:
+    if isinstance(task, TableExtractor):
+        return TABLES
+    shared = task.name in TEXTS and not isinstance(task, TextTask)  # by tasks of texts and of images
+    return f"{task.name} of {task.kind.reads}s" if shared else str(task.name)

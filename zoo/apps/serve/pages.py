@@ -24,15 +24,14 @@ from ..documents import Document, Page, open_document
 from ..documents.limits import MAX_PIXELS, chosen_pages
 from ..tables.pages import page_tables
 from .errors import ApiError
-from .models import TABLES, Models
+from .models import Models, Served
 from .requests import FileRequest, TablesRequest
 
 F = TypeVar("F", bound=FileRequest)
 MAX_FIELDS = 16  # fields of a form, beside its file
 
 
-async def tables(models: Models, asked: TablesRequest) -> dict[str, Any]:
-    one = models.find(asked.model or TABLES, TABLES)
+async def tables(models: Models, one: Served, asked: TablesRequest) -> dict[str, Any]:
     data, extractor = file_of(asked), one.task.replace(threshold=asked.threshold, whole=asked.whole)
 
     def read_page(document: Document, page: Page) -> dict[str, Any]:
@@ -44,8 +43,7 @@ async def tables(models: Models, asked: TablesRequest) -> dict[str, Any]:
     return {"object": "list", "model": one.id, "data": pages, "warnings": said}
 
 
-async def read(models: Models, asked: FileRequest) -> dict[str, Any]:
-    one = models.find(asked.model, "read")
+async def read(models: Models, one: Served, asked: FileRequest) -> dict[str, Any]:
     data = file_of(asked)
 
     def read_page(document: Document, page: Page) -> dict[str, Any]:

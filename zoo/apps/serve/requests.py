@@ -29,6 +29,12 @@ class Strict(Struct, forbid_unknown_fields=True, kw_only=True):
     model: str | None = None  # may be left out where one model alone fits
 
 
+class ModelField(Struct):
+    """A request of which only the model is read."""
+
+    model: str | None = None
+
+
 class Ignored(Struct):
     """An object whose fields are passed over as they are read."""
 

@@ -13,7 +13,7 @@ from ...task_kinds import CallOption, TaskKind
 from ..batch.results import to_plain
 from ..documents.limits import MAX_PIXELS
 from .errors import ApiError, as_api_error
-from .models import TABLES, Models
+from .models import TABLES, Models, Served
 from .pages import bytes_of, keep_warnings
 from .requests import MAX_TEXTS, RunRequest
 
@@ -21,8 +21,7 @@ TEXTS_AT_ONCE = 64  # are computed in a model's turn; of pictures and recordings
 NUMBERS: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), bool: (bool,)}
 
 
-async def run(models: Models, asked: RunRequest) -> dict[str, Any]:
-    one = models.find(asked.model, *(served.kind for served in models.all.values() if served.task is not None))
+async def run(models: Models, one: Served, asked: RunRequest) -> dict[str, Any]:
     if one.kind == TABLES:
         raise ApiError(400, f"{TABLES} is no task: send files to /v1/tables", param="model")
     kind: TaskKind = one.task.kind

@@ -25,8 +25,7 @@ from .requests import ClassifyRequest, EmbeddingsRequest, RerankRequest, Tokeniz
 from .tools import as_templates_expect, names_of
 
 
-async def embeddings(models: Models, asked: EmbeddingsRequest) -> dict[str, Any]:
-    one = models.find(asked.model, "embed")
+async def embeddings(models: Models, one: Served, asked: EmbeddingsRequest) -> dict[str, Any]:
     if asked.encoding_format not in ("float", "base64"):
         problem = f"encoding_format is {asked.encoding_format!r:.50}, expected 'float' or 'base64'"
         raise ApiError(400, problem, param="encoding_format")
@@ -70,8 +69,7 @@ def _texts_or_ids(one: Served, asked: EmbeddingsRequest) -> list[str] | list[lis
     return [ids[:limit] for ids in rows]
 
 
-async def rerank(models: Models, asked: RerankRequest) -> dict[str, Any]:
-    one = models.find(asked.model, "rerank")
+async def rerank(models: Models, one: Served, asked: RerankRequest) -> dict[str, Any]:
     texts: Any = [document if isinstance(document, str) else document.text for document in asked.documents]
     if (wrong := next((i for i, text in enumerate(texts) if not isinstance(text, str)), None)) is not None:
         raise ApiError(400, f"documents[{wrong}] has no text", param="documents")
@@ -111,8 +109,7 @@ async def _score_documents(one: Served, query: str, texts: list[str], cut: bool)
     return logits, tokens
 
 
-async def classify(models: Models, asked: ClassifyRequest) -> dict[str, Any]:
-    one = models.find(asked.model, "classify")
+async def classify(models: Models, one: Served, asked: ClassifyRequest) -> dict[str, Any]:
     texts, pairs = _as_list(asked.input), None if asked.pairs is None else _as_list(asked.pairs)
     if pairs is not None and len(pairs) != len(texts):
         raise ApiError(400, f"{len(pairs)} pairs for {len(texts)} texts, expected one for each", param="pairs")
@@ -124,8 +121,7 @@ async def classify(models: Models, asked: ClassifyRequest) -> dict[str, Any]:
     return {"object": "list", "data": data, "model": one.id, "usage": _usage(tokens)}
 
 
-async def tokenize(models: Models, asked: TokenizeRequest) -> dict[str, Any]:
-    one = models.find(asked.model, "embed", "rerank", "classify", "generate")
+async def tokenize(models: Models, one: Served, asked: TokenizeRequest) -> dict[str, Any]:
     most = max(MAX_UNCUT, most_characters(one.task.max_tokens))  # what is counted here may be too long for the model
     if (size := size_of(asked.prompt, asked.messages, asked.tools)) > most:
         raise ApiError(400, f"the text has about {size} characters, expected {most} at most", param="prompt")

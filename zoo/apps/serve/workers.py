@@ -59,6 +59,7 @@ class Worker:
         self.queue: deque[Any] = deque()
         self.ready = threading.Condition()
         self.stopping = False
+        self.since: float | None = None  # when the step began that it computes; None: it waits for requests
         self.thread = threading.Thread(target=self.work, name=name, daemon=True)
         self.thread.start()
 
@@ -74,6 +75,10 @@ class Worker:
             self.stopping = True
             self.ready.notify()
         self.thread.join()
+
+    def counters(self) -> dict[str, float]:
+        """Figures for /metrics."""
+        return {"queue": len(self.queue)}
 
     def work(self) -> None:
         raise NotImplementedError
@@ -107,11 +112,13 @@ class CallWorker(Worker):
                     return
                 call = self.queue.popleft()
             self.answer(call)
+            self.since = None
 
     def answer(self, call: Call) -> None:
         """Call a function, unless nobody waits for it any more."""
         if call.future.cancelled():
             return
+        self.since = time.monotonic()
         try:
             with self.turn:
                 result, error = call.compute(), None
@@ -125,6 +132,7 @@ class CallWorker(Worker):
         """The result of a generator, a turn for each step; None where nobody waits for it."""
         with closing(steps):
             while not future.cancelled():
+                self.since = time.monotonic()
                 with self.turn:
                     try:
                         next(steps)
@@ -204,6 +212,10 @@ class TextWorker(Worker):
             except BaseException as e:
                 for part in some:
                     part.of.fail(as_exception(e))
+            self.since = None
+
+    def counters(self) -> dict[str, float]:
+        return {**super().counters(), "tokens": self.tokens}
 
     def _take(self) -> list[_Part]:
         """The next requests to compute; none at the end.  The rest of a request is queued again."""
@@ -221,6 +233,7 @@ class TextWorker(Worker):
                 one: _Texts = self.queue.popleft()
             if one.is_over:
                 continue
+            self.since = time.monotonic()
             try:
                 found, size = self._next_texts(one)
             except BaseException as e:
@@ -276,6 +289,7 @@ class TextWorker(Worker):
         try:
             for index in batches(lengths, self.task.batch_tokens, self.task.tokenizer.pad_token_id is not None):
                 padded = self.task.tokenizer.pad(every, index, padding_side="right")
+                self.since = time.monotonic()
                 with self.turn:
                     items = some[0].of.compute(padded)
                 for i, item in zip(index.tolist(), items, strict=True):

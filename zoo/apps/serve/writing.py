@@ -102,8 +102,7 @@ class Writer:
         return {"prompt_tokens": self.prompt_tokens, "completion_tokens": written, "total_tokens": total}
 
 
-async def completions(models: Models, asked: CompletionRequest) -> dict[str, Any] | Chunks:
-    one = models.find(asked.model, "generate")
+async def completions(models: Models, one: Served, asked: CompletionRequest) -> dict[str, Any] | Chunks:
     grammar = await asyncio.to_thread(grammar_of, one.task, asked.structured_outputs)
     several: Any = [asked.prompt] if isinstance(asked.prompt, str) else asked.prompt
     if all(isinstance(item, int) for item in several):
