@@ -18,6 +18,7 @@ from ..files.json_file import MAX_BYTES, parse_json_list
 from ..weights.adapter import FILES as ADAPTER_FILES
 from ..weights.files import open_weights, weight_files
 from .config_file import read_config
+from .installed import PACKAGED_FILES, converted_folder
 from .modules import MODULES, encoder_task, read_modules
 from .names import GGUF, CheckpointRef
 
@@ -152,11 +153,13 @@ class NestedFolder(CheckpointFolder):
 
 
 def local_checkpoint(name: CheckpointRef, weights: bool = True, adapters: bool = False) -> Checkpoint:
-    """The checkpoint at a path, or one that comes with zoo; NotFoundError or HubError if there is none.
+    """The checkpoint at a path, or one that comes with zoo or a package; NotFoundError or HubError if there is none.
 
     adapters: a folder with a LoRA adapter alone is one too, without weights.
     """
     given = name.text
+    if not name.is_path and given in PACKAGED_FILES:
+        return in_folder(given, converted_folder(given), None, weights)
     path = os.path.abspath(os.path.expanduser(given)) if name.is_path else str(EMBEDDED_IN / given)
     if not os.path.exists(path):
         parent, last = os.path.split(path)

@@ -1,4 +1,4 @@
-"""The names of checkpoints: of a folder, of one that comes with zoo, of a repository of the hub, of a GGUF file."""
+"""The names of checkpoints: of a folder, of the hub, of a GGUF file, of one that comes with zoo or with a package."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..errors import HubError, nearest
 from ..files.inside import is_file_name
+from .installed import PACKAGED_FILES
 
 # Checkpoints that come with zoo, by name: folders in zoo/data.
 EMBEDDED_NAMES = ("stories260k", "zoo-read", "zoo-table-structure", "zoo-table-detect")
@@ -17,7 +18,7 @@ _NOT_IN_REVISION = re.compile(r"^$|^[/.-]|\.\.|[\x00-\x20\x7f\\:?*\[~^]")  # wha
 
 
 class CheckpointRef(NamedTuple):
-    """A user's name of a checkpoint, and True if it is a path (and neither a hub name nor EMBEDDED)."""
+    """A user's name of a checkpoint, and True if it is a path (and no hub name, nor one of the two tables)."""
 
     text: str
     is_path: bool
@@ -25,12 +26,12 @@ class CheckpointRef(NamedTuple):
     @property
     def is_local(self) -> bool:
         """True if no hub is needed."""
-        return self.is_path or self.text in EMBEDDED_NAMES
+        return self.is_path or self.text in EMBEDDED_NAMES or self.text in PACKAGED_FILES
 
     @property
     def embedded_guess(self) -> str:
-        """The end of a message: the checkpoint that comes with zoo and has nearly this name, or nothing."""
-        return nearest(self.text, EMBEDDED_NAMES)
+        """The end of a message: the checkpoint that comes with zoo, or with a package, and has nearly this name."""
+        return nearest(self.text, (*EMBEDDED_NAMES, *PACKAGED_FILES))
 
     @property
     def repository(self) -> tuple[str, str | None]:

@@ -6,10 +6,10 @@ Field numbers from sentencepiece_model.proto (https://github.com/google/sentence
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..errors import TokenizerError
+from ..files.protobuf import fields, message
 
 UNIGRAM, BPE = 1, 2  # types of models; 3 word, 4 char
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
@@ -54,13 +54,13 @@ def _model(data: memoryview) -> SentencePieceModel:
     pieces: list[Piece] = []
     ids, names = {"unk": 0, "bos": 1, "eos": 2}, {"unk": "<unk>", "bos": "<s>", "eos": "</s>"}
     said: dict[str, Any] = {}
-    for field, value in _fields(data):
+    for field, value in fields(data):
         if field == 1:
-            pieces.append(_piece(_message(value)))
+            pieces.append(_piece(message(value)))
             if len(pieces) > MAX_PIECES:
                 raise ValueError(f"more than {MAX_PIECES} pieces")
         elif field == 2:
-            for key, inner in _fields(_message(value)):
+            for key, inner in fields(message(value)):
                 if key == 3 and isinstance(inner, int):
                     said["model_type"] = inner
                 elif key == 35 and isinstance(inner, int):
@@ -68,11 +68,11 @@ def _model(data: memoryview) -> SentencePieceModel:
                 elif key in _ROLES[0] and isinstance(inner, int):
                     ids[_ROLES[0][key]] = inner - (1 << 64) if inner >> 63 else inner
                 elif key in _ROLES[1]:
-                    names[_ROLES[1][key]] = bytes(_message(inner)).decode()
+                    names[_ROLES[1][key]] = bytes(message(inner)).decode()
         elif field == 3:
-            for key, inner in _fields(_message(value)):
+            for key, inner in fields(message(value)):
                 if key == 2:
-                    said["charsmap"] = bytes(_message(inner))
+                    said["charsmap"] = bytes(message(inner))
                 elif key in _SPACES and isinstance(inner, int):
                     said[_SPACES[key]] = bool(inner)
     if not pieces:
@@ -82,54 +82,13 @@ def _model(data: memoryview) -> SentencePieceModel:
 
 def _piece(data: memoryview) -> Piece:
     text, score, kind = "", 0.0, NORMAL
-    for field, value in _fields(data):
+    for field, value in fields(data):
         if field == 1:
-            text = bytes(_message(value)).decode()
+            text = bytes(message(value)).decode()
         elif field == 2:
-            (score,) = struct.unpack("<f", _message(value))
+            (score,) = struct.unpack("<f", message(value))
         elif field == 3 and isinstance(value, int):
             kind = value
     if score != score or score in (float("inf"), float("-inf")):
         raise ValueError(f"piece {text!r} has the score {score}")
     return Piece(text, score, kind)
-
-
-def _message(value: int | memoryview) -> memoryview:
-    if isinstance(value, int):
-        raise ValueError("a number where a message or string belongs")
-    return value
-
-
-def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """(field number, value) of one protobuf message; a view for every wire type but varint."""
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        field, wire = tag >> 3, tag & 7
-        if wire == 0:
-            value, at = _varint(data, at)
-            yield field, value
-            continue
-        if wire == 2:
-            size, at = _varint(data, at)
-        elif wire in (1, 5):
-            size = 8 if wire == 1 else 4
-        else:
-            raise ValueError(f"wire type {wire} at byte {at}")
-        if field == 0 or at + size > len(data):
-            raise ValueError(f"field {field} at byte {at} needs {size} bytes, and {len(data) - at} are left")
-        yield field, data[at : at + size]
-        at += size
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise ValueError(f"number cut short or too long at byte {at}")
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
