@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,6 +64,91 @@ def test_each_format(run, folder, tmp_path, precision):
     table = parquet.read_table(tmp_path / "x.parquet")
     assert table["text"].to_pylist() == TEXTS
     np.testing.assert_array_equal(np.stack(table["embedding"].to_numpy()), wanted)
+
+
+@pytest.fixture
+def embed_until(folder, tmp_path, monkeypatch):
+    """A function that runs the command with texts, with which the user stops it after some."""
+
+    def run(texts, *options, stop=None):
+        counts = []
+
+        def blocks():
+            yield 1, texts[:stop]
+            if stop is not None:
+                raise KeyboardInterrupt
+
+        task = type(zoo.load(folder))
+        computing = task.computing
+
+        def counting(self, *args, **more):
+            compute = computing(self, *args, **more)
+            return lambda some: counts.append(len(some)) or compute(some)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stdin", io.StringIO())
+            patch.setattr(command, "stdin_blocks", blocks)
+            patch.setattr("zoo.tasks.base.TEXTS_AT_ONCE", 2)
+            patch.setattr(task, "computing", counting)
+            return main(["embed", str(folder), "-", "-o", str(tmp_path / "x.npy"), *options]), sum(counts)
+
+    return run
+
+
+def test_a_job_that_was_stopped_goes_on(embed_until, folder, tmp_path, capsys):
+    wanted = zoo.load(folder)(TEXTS)
+    assert embed_until(TEXTS, stop=7) == (130, 6)
+    assert "the same command with --resume keeps what is done" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy.parts"]
+    assert embed_until(TEXTS, "--resume", stop=11) == (130, 4)
+    assert embed_until(TEXTS, "--resume", "--precision", "float32") == (0, 3)
+    assert "13 vectors of 48 dimensions, float32, 10 of them from before" in capsys.readouterr().err
+    np.testing.assert_allclose(np.load(tmp_path / "x.npy"), wanted, rtol=1e-5, atol=1e-6)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "count"),
+    [
+        ([*TEXTS[:3], "new", *TEXTS[4:]], ["--resume"], 10),  # from the first one that is another
+        (TEXTS[:4], ["--resume"], 0),
+        (TEXTS, ["--resume", "--truncate-dim", "3"], 13),
+        (TEXTS, [], 13),
+    ],
+)
+def test_only_the_same_vectors_are_kept(embed_until, folder, tmp_path, texts, options, count):
+    assert embed_until(TEXTS, stop=7) == (130, 6)
+    assert embed_until(texts, *options) == (0, count)
+    wanted = zoo.load(folder)(texts, truncate_dim=3 if "--truncate-dim" in options else None)
+    np.testing.assert_allclose(np.load(tmp_path / "x.npy"), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_damaged_parts_are_computed_again(embed_until, folder, tmp_path):
+    for damage in ("vectors", "inputs", "state.json"):
+        assert embed_until(TEXTS, stop=7) == (130, 6)
+        path = tmp_path / "x.npy.parts" / damage
+        path.write_bytes(path.read_bytes()[:9])
+        assert embed_until(TEXTS, "--resume")[0] == 0
+        np.testing.assert_allclose(np.load(tmp_path / "x.npy"), zoo.load(folder)(TEXTS), rtol=1e-5, atol=1e-6)
+
+
+def test_a_changed_picture_is_embedded_anew(tmp_path, monkeypatch):
+    from PIL import Image
+
+    from parity.checkpoints import build
+
+    folder = build("vit-base-patch16-224", tmp_path / "vit")
+    paths = [str(tmp_path / f"{i}.png") for i in range(4)]
+    for path in paths:
+        Image.effect_noise((30, 20), 50).save(path)
+    Path(paths[2]).write_bytes(b"no picture")
+    monkeypatch.setattr(command, "IMAGES", 1)
+    out = str(tmp_path / "x.npy")
+    assert main(["embed", str(folder), *paths, "-o", out]) == 1
+    for i in (1, 2):
+        Image.effect_noise((30, 20), 20).save(paths[i])
+    assert main(["embed", str(folder), *paths, "-o", out, "--resume"]) == 0
+    np.testing.assert_allclose(np.load(out), zoo.load(folder, task="embed")(paths), rtol=1e-5, atol=1e-6)
 
 
 def test_options(run, folder, tmp_path):

@@ -155,7 +155,7 @@ def test_a_name_that_is_not_utf8_ends_no_job(folder: Path, place: str | None, ca
     os.rename(folder / "in" / "a.pdf", name)
     (folder / "in" / "broken.pdf").unlink()
     review = ["--review", str(folder / "review.html")] if place == "out" else []
-    assert run(folder, *([] if place is None else ["-o", str(folder / place)]), *review) == 0
+    assert run(folder, *(["--json"] if place is None else ["-o", str(folder / place)]), *review) == 0
     if place in ("out", "out.jsonl", "out.json", None):
         lines = folder / "out" / "tables.jsonl" if place == "out" else folder / str(place)
         data = capfdbinary.readouterr().out if place is None else lines.read_bytes()

@@ -14,9 +14,10 @@ from ..errors import ZooError
 from ..pretrained import Pretrained
 from ..warning import warn
 from .arguments import check_count, collect_results, result_or_error
-from .base import Progress, Task
+from .base import Task
 from .classify import best_labels, score_function
 from .image_task import as_images
+from .progress import Progress
 from .results import Labels
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Task: what all tasks share, which is progress and saving; and TextTask: reading texts, in batches without padding to
+"""Task: what all tasks share, which is saving; and TextTask: reading texts, in batches without padding to
 waste.
 
 Shapes: B rows of a batch, T tokens, D hidden_size, C labels, V vocab_size.
@@ -7,7 +7,6 @@ Shapes: B rows of a batch, T tokens, D hidden_size, C labels, V vocab_size.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from pathlib import Path
@@ -23,6 +22,7 @@ from ..runner import runner_for
 from ..task_kinds import Input, TaskKind, find_tasks
 from ..typing import Array
 from ..warning import warn
+from .progress import Progress
 from .results import ResultFormat
 
 if TYPE_CHECKING:
@@ -48,8 +48,6 @@ TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 19
 MAX_CHARS_PER_TOKEN, MIN_CHARS = 64, 1 << 16
 # Tables are often padded by a few percent; if no token reaches a larger part, the vocabulary is cut short.
 MAX_UNREACHED = 0.1
-# Seconds of work before a progress bar appears.
-PROGRESS_DELAY = 3
 
 
 class Task:
@@ -174,7 +172,7 @@ class TextTask(Task):
         pairs: Sequence[str | ZooError] | None,
         compute: Callable[[Encoding], Sequence[Any] | Array],
         *,
-        progress: bool | None = None,
+        progress: bool | Callable[[int], object] | None = None,
         truncation: Any = True,
         max_length: int | None = None,
         stride: int = 0,
@@ -208,7 +206,7 @@ class TextTask(Task):
                 lengths = encodings.lengths
                 advance(len(errors))
                 if not is_whole:
-                    cut += sum(bool(encodings.rows[i].overflowing) for i in np.flatnonzero(lengths == limit))
+                    cut += sum(bool(encodings.rows[i].overflowing) for i in np.flatnonzero(lengths == limit).tolist())
                 begins = np.append(True, sample[1:] != sample[:-1])
                 found: list[Any] = [None] * len(lengths)
                 cuts = list(batches(lengths, self.batch_tokens, self.tokenizer.pad_token_id is not None))
@@ -268,7 +266,7 @@ class TextTask(Task):
                 place = at + int(sample[i])
                 errors[int(sample[i])] = InputError(f"{problem}does not cut texts", argument="texts", index=place)
             kept = np.flatnonzero(~long)
-            rows = [encodings.rows[i] for i in kept]
+            rows = [encodings.rows[i] for i in kept.tolist()]
             encodings, sample = Encodings(rows, encodings.lengths[kept], sample[kept]), sample[kept]
         return encodings, sample
 
@@ -366,30 +364,3 @@ def softmax(x: np.ndarray) -> np.ndarray:
 def sigmoid(x: np.ndarray) -> np.ndarray:
     # Each branch of the usual formula overflows on one side; tanh does on neither.
     return 0.5 * (1 + np.tanh(0.5 * x))
-
-
-class Progress:
-    """A progress bar that appears when the work takes its time, and only where someone watches.
-
-    total: None if it is not known.
-    """
-
-    def __init__(self, total: int | None, wanted: bool | None, unit: str = "texts"):
-        self.bar: Any = None
-        if wanted or (wanted is None and total != 1 and sys.stderr is not None and sys.stderr.isatty()):
-            from tqdm import tqdm
-
-            self.bar = tqdm(total=total, unit=f" {unit}", delay=0 if wanted else PROGRESS_DELAY, leave=bool(wanted))
-
-    def __enter__(self) -> Callable[[int], object]:
-        return self.bar.update if self.bar is not None else lambda count: None
-
-    def expect(self, total: int) -> None:
-        """Say how many there are, where that was a guess."""
-        if self.bar is not None and self.bar.total != total:
-            self.bar.total = total
-            self.bar.refresh()
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.close()

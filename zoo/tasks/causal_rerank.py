@@ -21,7 +21,8 @@ from ..generate.decoder import pad_rows
 from ..inputs.heads import CausalLM
 from ..text.chat import ChatTemplate
 from ..warning import warn
-from .base import Progress, batches
+from .base import batches
+from .progress import Progress
 from .rerank import Rerank
 
 if TYPE_CHECKING:

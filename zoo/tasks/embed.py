@@ -163,11 +163,13 @@ class Embed(PromptedTask):
         precision: str = "float32",
         ranges: Any = None,
         route: str | None = None,
+        progress: Callable[[int], object] | None = None,
         processes: int = 1,
     ) -> Iterator[np.ndarray]:
         """The vector (E,) of each text, in order; options as for a call.
 
-        Texts are read a few thousand at a time, so that they may come from a file larger than the memory.  InputError
+        Texts are read a few thousand at a time, so that they may come from a file larger than the memory.
+        progress: a function that is told how many texts are done since it was last called.  InputError
         for a text that cannot be used ends the iteration, after the vectors of the texts before it.
         """
         compute = self.computing(prompt_name, prompt, pooling, normalize, truncate_dim, route)
@@ -175,16 +177,22 @@ class Embed(PromptedTask):
             raise InputError(f"precision {precision!r} of a stream needs ranges=, (2, E): those of many vectors")
         quantise(np.zeros((0, 1)), precision)
         shared = self._worker_pool(processes, (prompt_name, prompt, pooling, normalize, truncate_dim, route))
-        return self._stream(iter(as_iterable(texts, "texts")), compute, shared, precision, ranges)
+        return self._stream(iter(as_iterable(texts, "texts")), compute, shared, precision, ranges, progress or False)
 
     def _stream(
-        self, texts: Iterator[Any], compute: Any, shared: Any, precision: str, ranges: Any
+        self,
+        texts: Iterator[Any],
+        compute: Any,
+        shared: Any,
+        precision: str,
+        ranges: Any,
+        progress: bool | Callable[[int], object],
     ) -> Iterator[np.ndarray]:
         at = 0
         with shared as each:
             for some in text_blocks(texts):
                 inputs = [text_or_error(text, "texts", at + i) for i, text in enumerate(some)]
-                for i, _, vector in self.rows(*compute(inputs), progress=False, each=each):
+                for i, _, vector in self.rows(*compute(inputs), progress=progress, each=each):
                     if isinstance(vector, ZooError):
                         raise vector.about("texts", at + i)
                     yield quantise(vector.copy(), precision, ranges)

@@ -18,8 +18,9 @@ from ..pretrained import Pretrained
 from ..text.chat import ChatTemplate, Messages
 from ..text.long_texts import ids_within
 from .arguments import as_texts, collect_results, texts_or_errors
-from .base import Progress, TextTask, most_characters
+from .base import TextTask, most_characters
 from .conversation import Conversation
+from .progress import Progress
 from .results import Texts
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from ..registry import family_of
 from ..text.given import given_items, is_table, plain_item
 from ..typing import Array
 from .arguments import result_or_error
-from .base import Progress, Task
+from .base import Task
+from .progress import Progress
 
 if TYPE_CHECKING:
     from PIL import Image

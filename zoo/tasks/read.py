@@ -23,9 +23,10 @@ from ..text.tokenizer import Tokenizer
 from ..typing import Array
 from ..warning import warn
 from .arguments import collect_results, map_good, result_or_error
-from .base import Progress, check_vocabulary
+from .base import check_vocabulary
 from .image_task import ImageOptions, ImageTask, as_images, floats
 from .line_texts import LineReading, LineText, Reading, Readings, group_parts, join_lines
+from .progress import Progress
 from .scripts import FILE as SCRIPTS
 from .scripts import MAX_CONFIDENCE, ScriptCheck, line_features
 

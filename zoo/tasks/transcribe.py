@@ -22,8 +22,9 @@ from ..inputs.encoder_decoder import EncoderDecoder
 from ..pretrained import Pretrained
 from ..text.tokenizer import Tokenizer
 from .arguments import check_count, collect_results, result_or_error
-from .base import Progress, Task, check_vocabulary
+from .base import Task, check_vocabulary
 from .image_task import as_images
+from .progress import Progress
 from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ...errors import BatchError, InputError, UnsupportedError, ZooError
 from ...images.open import MAX_BYTES
 from ...optional import import_optional
 from ...options import DEFAULTS, Options
-from ...tasks.base import Progress
+from ...tasks.progress import Progress
 from ...weights.adapter import FILES as ADAPTER_FILES
 from ...weights.fingerprint import files_digest
 from .engine import Summary, check_engine, run
@@ -29,7 +29,7 @@ from .sources import AUDIO, IMAGE, file_place, open_source
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ...checkpoint.task import CheckpointTask
+    from ...checkpoint.files import Checkpoint
     from ...keywords import LoadOptions
     from ...task_kinds import TaskKind
 
@@ -237,7 +237,7 @@ def map_files(
         # All processes load this revision, even if the branch moves.
         load_options = replace(load_options, revision=found.checkpoint.revision)
     files = RowFiles(None if root is None else os.fspath(root), trust_rows)
-    key = _key(found, arguments, options, load_options)
+    key = job_key(found.checkpoint, found.task, arguments, options, load_options)
     job = MapJob(os.fspath(name), found.task, media, source, arguments, options, load_options, files, key)
     count = sum(part.rows for part in parts)
     with Progress(count, progress, f"{media or 'row'}s") as advance:
@@ -280,11 +280,12 @@ def _check_columns(source: RowSource, columns: Mapping[str, Any], format: str) -
             raise InputError(f"the column {name!r} has bytes, which {format} cannot store: do not keep it (--keep)")
 
 
-def _key(found: CheckpointTask, arguments: Mapping[str, str], options: Mapping[str, Any], loading: Options) -> str:
+def job_key(
+    checkpoint: Checkpoint, task: str, arguments: Mapping[str, str], options: Mapping[str, Any], loading: Options
+) -> str:
     """A hash of everything but the row that decides its result."""
     from ... import __version__
 
-    checkpoint = found.checkpoint
     adapter = [] if loading.adapter is None else [Path(loading.adapter).expanduser() / name for name in ADAPTER_FILES]
     of_files = [folder_digest(checkpoint), files_digest(path for path in adapter if path.is_file())]
     device = resolve_device(loading.device, loading.dtype)
@@ -292,5 +293,5 @@ def _key(found: CheckpointTask, arguments: Mapping[str, str], options: Mapping[s
     more = asdict(replace(loading, device=device, local_files_only=False, cache_dir=None, token=None))
     if loading.lock is not None:
         more["lock"] = hashlib.sha256(Path(loading.lock).read_bytes()).hexdigest()
-    parts = [__version__, checkpoint.name, checkpoint.revision, of_files, found.task, dict(arguments), options, more]
+    parts = [__version__, checkpoint.name, checkpoint.revision, of_files, task, dict(arguments), options, more]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -85,7 +85,11 @@ def report_stop(args: argparse.Namespace, status: int) -> int:
     """Say how a job that was stopped is resumed, if it can be."""
     if args.command == "finetune":
         print("zoo: stopped: the same command goes on from the last state, if one was saved", file=sys.stderr)
-    elif args.command == "map" or (args.command == "table" and _is_resumable(args.output)):
+    elif (
+        args.command == "map"
+        or (args.command == "embed" and os.path.isdir(f"{args.output}.parts"))
+        or (args.command == "table" and _is_resumable(args.output))
+    ):
         print("zoo: stopped: the same command with --resume keeps what is done", file=sys.stderr)
     return status
 
@@ -140,7 +144,9 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"zoo: warning: {message}", file=sys.stderr)
+    from ...tasks.progress import write_line
+
+    write_line(f"zoo: warning: {message}")
 
 
 def _discard_output() -> None:

@@ -129,6 +129,7 @@ def _run(add: Add) -> None:
 def _embed(add: Add) -> None:
     add("inputs", nargs="*", metavar="INPUT", help="a text, or an image's path; '-' for the lines of stdin")
     add("-o", "--output", metavar="FILE", required=True, help="the file of vectors: .npy, .safetensors or .parquet")
+    add("--resume", action="store_true", help="continue with the vectors that a job that was stopped has written")
     precisions = ("float32", "int8", "uint8", "binary", "ubinary")
     add("--precision", choices=precisions, default="float32", help="bits of a dimension; binary: one (float32)")
     add("--truncate-dim", type=_count, metavar="N", help="the first N dimensions of each vector")

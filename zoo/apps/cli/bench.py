@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ...tasks.progress import Progress
 from ...weights.memory import size_text
 from ..bench import bench as measure
 from .terminal import json_text, terminal_of
@@ -13,7 +14,8 @@ def bench(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
     names = ("task", "seconds", "count", "device", "weights", "threads", "revision", "local_files_only")
     options = {name: getattr(args, name) for name in names}
-    found = measure(args.name, against=tuple(args.against.split(",")) if args.against else None, **options)
+    with Progress(None, unit="", what=f"measuring {args.name}"):
+        found = measure(args.name, against=tuple(args.against.split(",")) if args.against else None, **options)
     terminal = terminal_of(args)
     if terminal.json:
         terminal.line(json_text(found, indent=2))

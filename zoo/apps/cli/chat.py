@@ -11,8 +11,6 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import zoo
-
 from ...devices import AUTO, resolve_device
 from ...errors import InputError, ZooError
 from ...files.atomic_write import atomic_write
@@ -23,7 +21,7 @@ from ...tasks.conversation import Conversation, checked_messages
 from .call_options import given_options
 from .chat_server import ServerConversation
 from .fastest import say_device
-from .generation import loading_of, printable
+from .generation import load, printable
 from .parser import UsageError
 
 PROMPT = "> "
@@ -62,7 +60,7 @@ def chat(args: argparse.Namespace) -> None:
         talk = ServerConversation(args.server, args.name, args.system, options)
     else:
         args.device = args.device or AUTO
-        llm: Any = zoo.load(args.name, task="generate", **loading_of(args))
+        llm: Any = load(args, "generate")
         if args.device == AUTO:
             device = resolve_device(AUTO, args.dtype)
             say_device(None if device == "onnx" and type(llm.model.runner) is Runner else device)  # 16-bit weights

@@ -97,7 +97,8 @@ of the mask.
 EMBED = """\
 Write the vectors of texts or images to one file: .npy, .safetensors (the tensor "embeddings", and "ranges" of the 8-bit
 precisions) or .parquet (columns "text" and "embedding").  Lines of stdin are read as they come, and memory stays
-bounded.  For vectors beside the rows of a table see zoo map."""
+bounded.  A job that was stopped continues with --resume, from the first input that is new or another one.  For vectors
+beside the rows of a table see zoo map."""
 
 EMBED_MORE = """\
   zoo embed sentence-transformers/all-MiniLM-L6-v2 - -o vectors.npy < lines.txt

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-import zoo
-
 from ...errors import InputError, ZooError
-from ...files.atomic_write import atomic_write
+from ...files.atomic_write import atomic_write, one_writer
 from ...optional import import_optional
+from ...tasks.progress import Progress, write_line
 from ...tasks.vectors import quantise, truncate
-from .generation import loading_of
+from ..batch.mapping import job_key
+from .generation import load
 from .parser import UsageError
-from .run import stdin_blocks
+from .run import count_stdin, stdin_blocks
+from .vector_spool import VectorSpool
 
 TEXT_OPTIONS = ("prompt", "prompt_name", "pooling", "route", "normalize")
 BLOCK = 4096  # vectors in memory at once
@@ -38,62 +39,69 @@ def embed(args: argparse.Namespace) -> None:
         import_optional("pyarrow", "a .parquet file")  # a missing package is an error before the work
     if not args.inputs and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("no INPUT: give texts or paths of images, or '-' for the lines of stdin")
-    task: Any = zoo.load(args.name, task="embed", **loading_of(args))
-    vectors = _images if hasattr(task, "processor") else _texts
-    items = args.inputs if args.inputs not in ([], ["-"]) else (line for _, lines in stdin_blocks() for line in lines)
+    task: Any = load(args, "embed")
+    reads_images = hasattr(task, "processor")
+    if args.inputs in ([], ["-"]):
+        total, items = count_stdin(), (line for _, lines in stdin_blocks() for line in lines)
+    else:
+        total, items = len(args.inputs), iter(args.inputs)
     try:
         with (
-            atomic_write(path) as partial,
-            tempfile.TemporaryFile(dir=path.parent) as raw,
-            tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent) as texts,
+            one_writer(path, 0),
+            VectorSpool(path, _key(task, args), args.resume, _record_image if reads_images else str) as spool,
         ):
-            count, size = _spool(vectors(task, _tee(items, texts), args), raw)
-            if count == 0:
+            rest = spool.new_inputs(items)
+            left, unit = None if total is None else max(0, total - spool.known), "images" if reads_images else "texts"
+            with Progress(left, unit=unit) as advance:
+                spool.add((_images if reads_images else _texts)(task, rest, args, advance))
+            if spool.count == 0:
                 raise InputError("no INPUT: there is nothing to embed")
-            x = np.memmap(raw, np.float32, "r", shape=(count, size))
-            texts.seek(0)
-            WRITERS[path.suffix](partial, x, _ranges(x, args.precision), args.precision, texts)
+            x = spool.array()
+            with atomic_write(path) as partial, Progress(None, unit="", what=f"writing {path}"):
+                WRITERS[path.suffix](partial, x, _ranges(x, args.precision), args.precision, spool.texts())
+            del x  # Windows removes no file that is mapped
     except OSError as e:
         raise ZooError(f"cannot write {path}: {e.strerror or e}") from e
-    print(f"zoo: wrote {path}: {count} vectors of {size} dimensions, {args.precision}", file=sys.stderr)
+    known = f", {spool.known} of them from before" if spool.known else ""
+    write_line(f"zoo: wrote {path}: {spool.count} vectors of {spool.size} dimensions, {args.precision}{known}")
 
 
-def _texts(task: Any, texts: Iterator[str], args: argparse.Namespace) -> Iterator[np.ndarray]:
+def _key(task: Any, args: argparse.Namespace) -> str:
+    """A hash of what decides the vectors but for the inputs and --precision, which the writer applies."""
+    names = (*TEXT_OPTIONS, "truncate_dim")
+    options = {name: getattr(args, name) for name in names}
+    return job_key(task.checkpoint, "embed", {}, options, task.options)
+
+
+def _record_image(path: str) -> list[Any]:
+    """The path of an image with what shows that its file has changed."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return [path]
+    return [path, state.st_size, state.st_mtime_ns]
+
+
+Advance = Callable[[int], object]
+
+
+def _texts(task: Any, texts: Iterator[str], args: argparse.Namespace, advance: Advance) -> Iterator[np.ndarray]:
     options = {name: getattr(args, name) for name in TEXT_OPTIONS if getattr(args, name) is not None}
     if args.route is not None:
         if args.prompt is None and args.prompt_name is None:
             options |= task.prompt_for(args.route)
         if not task.has_routes:
             del options["route"]
-    return task.stream(texts, truncate_dim=args.truncate_dim, **options)
+    return task.stream(texts, truncate_dim=args.truncate_dim, progress=advance, **options)
 
 
-def _images(task: Any, paths: Iterator[str], args: argparse.Namespace) -> Iterator[np.ndarray]:
+def _images(task: Any, paths: Iterator[str], args: argparse.Namespace, advance: Advance) -> Iterator[np.ndarray]:
     if given := [name for name in TEXT_OPTIONS[:4] if getattr(args, name) is not None and name != "pooling"]:
         raise UsageError(f"--{given[0].replace('_', '-')} is for texts, and {args.name} reads images")
     while some := list(islice(paths, IMAGES)):
         found = task(some, pooling=args.pooling, progress=False)
+        advance(len(some))
         yield from truncate(found, args.truncate_dim, bool(args.normalize))
-
-
-def _tee(items: Any, file: IO[str]) -> Iterator[str]:
-    """The inputs, each written to a line of a file as it passes."""
-    for item in items:
-        file.write(json.dumps(item) + "\n")
-        yield item
-
-
-def _spool(vectors: Iterator[np.ndarray], file: IO[bytes]) -> tuple[int, int]:
-    """Write vectors one after the other; their number and their size."""
-    first = next(vectors, None)
-    if first is None:
-        return 0, 0
-    count = 0
-    for vector in chain([first], vectors):
-        file.write(vector.astype(np.float32, copy=False).tobytes())
-        count += 1
-    file.flush()
-    return count, len(first)
 
 
 def _ranges(x: np.ndarray, precision: str) -> np.ndarray | None:
@@ -110,7 +118,7 @@ def _blocks(x: np.ndarray, ranges: Any, precision: str) -> Iterator[np.ndarray]:
         yield np.ascontiguousarray(quantise(x[at : at + BLOCK], precision, ranges))
 
 
-def _npy(path: Path, x: np.ndarray, ranges: Any, precision: str, texts: IO[str]) -> None:
+def _npy(path: Path, x: np.ndarray, ranges: Any, precision: str, texts: Iterator[str]) -> None:
     sample = next(_blocks(x[:1], ranges, precision))
     header = {"descr": sample.dtype.str, "fortran_order": False, "shape": (len(x), sample.shape[1])}
     with path.open("wb") as file:
@@ -119,7 +127,7 @@ def _npy(path: Path, x: np.ndarray, ranges: Any, precision: str, texts: IO[str])
             file.write(block.tobytes())
 
 
-def _safetensors(path: Path, x: np.ndarray, ranges: Any, precision: str, texts: IO[str]) -> None:
+def _safetensors(path: Path, x: np.ndarray, ranges: Any, precision: str, texts: Iterator[str]) -> None:
     sample = next(_blocks(x[:1], ranges, precision))
     tensors: dict[str, Any] = {"embeddings": _entry(sample, len(x), 0)}
     if ranges is not None:
@@ -139,14 +147,14 @@ def _entry(row: np.ndarray, count: int, at: int) -> dict[str, Any]:
     return {"dtype": SAFETENSORS[row.dtype.name], "shape": shape, "data_offsets": [at, at + nbytes]}
 
 
-def _parquet(path: Path, x: np.ndarray, ranges: Any, precision: str, texts: IO[str]) -> None:
+def _parquet(path: Path, x: np.ndarray, ranges: Any, precision: str, texts: Iterator[str]) -> None:
     pa, pq = import_optional("pyarrow", "a .parquet file"), import_optional("pyarrow.parquet", "a .parquet file")
     sample = next(_blocks(x[:1], ranges, precision))
     vector = pa.list_(pa.from_numpy_dtype(sample.dtype), sample.shape[1])
     schema = pa.schema([("text", pa.string()), ("embedding", vector)])
     with pq.ParquetWriter(path, schema) as writer:
         for block in _blocks(x, ranges, precision):
-            column = pa.array([json.loads(line) for line in islice(texts, len(block))], pa.string())
+            column = pa.array(list(islice(texts, len(block))), pa.string())
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(block.ravel()), block.shape[1])
             writer.write_table(pa.Table.from_arrays([column, vectors], schema=schema))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ...tasks.progress import Progress
 from ...weights.memory import size_text
 from .parser import UsageError
 from .terminal import json_text, terminal_of
@@ -25,7 +26,8 @@ def _onnx(args: argparse.Namespace) -> None:
     precision = args.precision or "float32"
     where = {"revision": args.revision, "local_files_only": args.local_files_only, "lock": args.lock}
     options = {"task": args.task, "precision": precision, "standard": args.standard}
-    path = zoo.export(args.name, args.output, **options, web=args.web_libraries or args.web, **where)
+    with Progress(None, unit="", what=f"exporting {args.name}"):
+        path = zoo.export(args.name, args.output, **options, web=args.web_libraries or args.web, **where)
     files = {file.name: file.stat().st_size for file in sorted(path.iterdir()) if file.is_file()}
     terminal = terminal_of(args)
     if terminal.json:
@@ -43,11 +45,13 @@ def _gguf(args: argparse.Namespace) -> None:
     from ...tasks.base import TextTask
     from ..gguf_export.export import export as write
 
-    task = load_task(args.name, revision=args.revision, local_files_only=args.local_files_only, lock=args.lock)
+    with Progress(None, unit="", what=f"loading {args.name}"):
+        task = load_task(args.name, revision=args.revision, local_files_only=args.local_files_only, lock=args.lock)
     if not isinstance(task, TextTask):
         raise UnsupportedError(f"{args.name} reads images, and GGUF files are for models that read texts")
     kind = args.type or "q8_0"
-    path = write(task, args.output, kind)
+    with Progress(None, unit="", what=f"writing {args.output}"):
+        path = write(task, args.output, kind)
     terminal, size = terminal_of(args), path.stat().st_size
     if terminal.json:
         terminal.line(json_text({"path": str(path), "type": kind, "bytes": size}))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from ...devices import AUTO, resolve_device
 from ...optional import pip_install
+from ...tasks.progress import write_line
 
 
 def fastest(args: argparse.Namespace) -> str:
@@ -24,4 +24,4 @@ def say_device(device: str | None) -> None:
         return
     faster = "" if resolve_device(AUTO) else f" ({pip_install('fast')} brings ONNX Runtime, which is faster)"
     names = {None: f"NumPy{faster}", "onnx": "ONNX Runtime", "cuda": "a GPU"}
-    print(f"zoo: on {names[device]}", file=sys.stderr)
+    write_line(f"zoo: on {names[device]}")

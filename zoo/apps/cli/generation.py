@@ -6,11 +6,21 @@ import argparse
 import sys
 from typing import Any
 
+import zoo
+
+from ...tasks.progress import Progress
+
 
 def loading_of(args: argparse.Namespace) -> dict[str, Any]:
     """The options of `zoo.load` on the command line."""
     names = ("device", "dtype", "weights", "revision", "local_files_only", "lock", "graphs")
     return {name: getattr(args, name) for name in names}
+
+
+def load(args: argparse.Namespace, task: str | None, **more: Any) -> Any:
+    """The task of the checkpoint that a command names; loading that takes its time is shown."""
+    with Progress(None, unit="", what=f"loading {args.name}"):
+        return zoo.load(args.name, task=task, **loading_of(args), **more)
 
 
 def write(llm: Any, texts: list[str], options: dict[str, Any]) -> None:

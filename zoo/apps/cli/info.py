@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...cache import layer_capacities
 from ...errors import ResourceError, ZooError
 from ...hub import find_headers
+from ...tasks.progress import Progress
 from ...weights import QUANT_CHOICES, memory
 from ...weights.memory import TensorHeader, size_text
 from ...weights.slices import Split
@@ -44,15 +45,9 @@ IMAGE_SIZES = {
 
 
 def info(args: argparse.Namespace) -> None:
-    found = describe(
-        args.name,
-        revision=args.revision,
-        local_files_only=args.local_files_only,
-        lock=args.lock,
-        batch=args.batch,
-        length=args.length,
-        tp=args.tp,
-    )
+    names = ("revision", "local_files_only", "lock", "batch", "length", "tp")
+    with Progress(None, unit="", what=f"reading {args.name}"):
+        found = describe(args.name, **{name: getattr(args, name) for name in names})
     terminal = terminal_of(args)
     if terminal.json:
         terminal.line(json_text(found, indent=2))

@@ -7,6 +7,7 @@ import sys
 
 from ... import lock as locks
 from ...errors import LockError
+from ...tasks.progress import Progress
 from ...weights.memory import size_text
 from .parser import UsageError
 from .terminal import Terminal, json_text, terminal_of
@@ -21,7 +22,8 @@ def _write(args: argparse.Namespace, terminal: Terminal) -> None:
         raise UsageError("no NAME: give the names or folders of checkpoints, or --check")
     if args.revision is not None and len(args.names) > 1:
         raise UsageError("--revision is for one repository: give only one NAME with it")
-    entries = locks.lock(args.names, args.output, revision=args.revision, local_files_only=args.local_files_only)
+    with Progress(None, unit="", what="hashing files"):
+        entries = locks.lock(args.names, args.output, revision=args.revision, local_files_only=args.local_files_only)
     if terminal.json:
         found = {name: {"revision": one.revision, "fingerprint": one.fingerprint} for name, one in entries.items()}
         terminal.line(json_text(found, indent=2))
@@ -43,7 +45,8 @@ def _write(args: argparse.Namespace, terminal: Terminal) -> None:
 def _check(args: argparse.Namespace, terminal: Terminal) -> None:
     if args.revision is not None:
         raise UsageError("--revision is for writing a lock file: --check uses the commits in it")
-    found = locks.check(args.output, args.names)
+    with Progress(None, unit="", what="hashing files"):
+        found = locks.check(args.output, args.names)
     if terminal.json:
         terminal.line(json_text(found, indent=2))
     else:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ...errors import InputError
 from ...tasks import find_task
+from ...tasks.progress import write_line
 from ..batch import Summary, map_files
 from .call_options import check_options, given_options
 from .fastest import fastest
@@ -48,8 +48,8 @@ def map(args: argparse.Namespace) -> None:
 def report(summary: Summary, unit: str, failed: str = "rows") -> None:
     """Print the result of a job.  InputError: some of the input could not be used."""
     known = f", {summary.known} of them from before" if summary.known else ""
-    print(f"zoo: wrote {summary.output}: {summary.rows} {unit}{known}", file=sys.stderr)
+    write_line(f"zoo: wrote {summary.output}: {summary.rows} {unit}{known}")
     for text in summary.shown:
-        print(f"zoo: {text}", file=sys.stderr)
+        write_line(f"zoo: {text}")
     if summary.errors:
         raise InputError(f"{summary.errors} {failed} could not be used: the column 'error' says why")

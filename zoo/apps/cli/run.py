@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-import zoo
-
 from ...errors import BatchError, InputError, ZooError
 from ...task_kinds import TASKS, TaskKind, find_tasks
+from ...tasks.progress import write_line
 from .call_options import check_options, flag_of, given_options
-from .generation import loading_of, write
+from .generation import load, write
 from .parser import UsageError
 from .terminal import Terminal, json_text, terminal_of
 
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
     terminal = terminal_of(args)
     if args.task is not None:  # an error before anything is loaded
         check_options(args, *find_tasks(args.task))
-    task: Any = zoo.load(args.name, task=args.task, adapter=args.adapter, **loading_of(args))
+    task: Any = load(args, args.task, adapter=args.adapter)
     kind: TaskKind = task.kind
     _check(args, kind)
     as_json = terminal.json
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
                 raise type(e)(f"{place}: {e}") from None
             if error is not None:
                 failed += len(error.errors)
-                print(f"zoo: {place}: {error}", file=sys.stderr)
+                write_line(f"zoo: {place}: {error}")
             if as_json:
                 for result in _with_errors(task, results, error):
                     terminal.line(json_text(result))
@@ -166,6 +166,20 @@ def stdin_blocks() -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"stdin, line {number} has more than {MAX_LINE} bytes, expected a text on each line")
     if rest:
         yield number, [_decode(bytes(rest), number)]
+
+
+def count_stdin() -> int | None:
+    """The lines of stdin, if it is a file whose rest can be read ahead."""
+    try:
+        file = sys.stdin.fileno()
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return None
+        count, at, block = 0, os.lseek(file, 0, os.SEEK_CUR), b"\n"
+        while more := os.pread(file, BLOCK, at):
+            count, at, block = count + more.count(b"\n"), at + len(more), more
+    except (OSError, AttributeError):  # Windows has no pread
+        return None
+    return count + (not block.endswith(b"\n"))
 
 
 def _decode(line: bytes, number: int) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import ZooError, list_names
 from ...files.leftovers import temporary_folder
 from ...images.open import read_file
-from ...tasks.base import Progress
+from ...tasks.progress import Progress, write_line
 from ..batch.inputs import InputFile, find_inputs
 from ..tables import Table, Word, draw_tables, join_pages, read_words
 from ..tables.batch import ExtractorConfig, PageJob, Worker, extract_pages, tables_on_ray
@@ -51,7 +51,7 @@ def table(args: argparse.Namespace) -> None:
         documents = [_stdin(folder) if folder and name == "-" else name for name in args.documents]
         inputs, passed_over = find_inputs(documents)
         if passed_over:
-            print(f"zoo: {passed_over} files that are not documents are skipped", file=sys.stderr)
+            write_line(f"zoo: {passed_over} files that are not documents are skipped")
         if args.engine == "ray":
             _on_ray(args, config, inputs)
         elif args.words is not None or args.overlay is not None:
@@ -158,7 +158,7 @@ def _all_pages(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequen
     _say_paths([path for output in outputs for path in output.close()])
     suffix = stdout_format(args) or "" if args.output in (None, "-") else output_suffix(args.output)
     if tally.without_text and suffix not in ("", ".json"):
-        print(f"zoo: warning: no text in the tables of {list_names(tally.without_text)}", file=sys.stderr)
+        write_line(f"zoo: warning: no text in the tables of {list_names(tally.without_text)}")
     tally.report([error for one in outputs if isinstance(one, FolderWriter) for error in one.failed])
     if not tally.tables and tally.pages:
         raise _no_table(_count_of(tally.pages, "page"), args)
@@ -228,7 +228,7 @@ def _process(results: Iterable[PageTables], args: argparse.Namespace) -> Iterato
 
 
 def _say(text: str) -> None:
-    print(f"zoo: {text}", file=sys.stderr)
+    write_line(f"zoo: {text}")
 
 
 def _results(
