@@ -63,6 +63,7 @@ def graph_stages(model: Any, arrays: Mapping[str, Any], switches: Mapping[str, b
         model.runner = own
     if isinstance(result, np.ndarray):  # the rows of several choices are one
         staged.found["logits"] = result
+    staged.found.pop("image_features", None)  # the stage "connector"
     return staged.found
 
 

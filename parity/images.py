@@ -34,7 +34,8 @@ def batches(
         first = pictures[0] if pictures else draw(*SIZES[0])
         several = [*pictures] if len(pictures) > 1 else [first, *(draw(*size) for size in SIZES[1:])]
         alone = several[1] if len(pictures) > 1 else draw(*SIZES[1], seed=1)
-        pixel_values, pixel_mask, _ = processor(several[:3])
+        processed = processor(several[:3])
+        pixel_values, pixel_mask = processed.pixel_values, processed.pixel_mask
         if pixel_mask is not None:  # images of several sizes, padded to one; alone none of it is padding
             arrays = {"pixel_values": pixel_values, "pixel_mask": pixel_mask}
             return [Batch("padded", arrays, images=several[:3]), _batch("alone", processor, [draw(*SIZES[2], seed=1)])]

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from zoo.images import ImageProcessor
 from zoo.inputs import ChoiceModel, ImageModel, TextModel
+from zoo.inputs.image_text import ImageTextModel
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 from zoo.text.tokenizer_files import VOCABULARY_FILES
 
-from . import images, texts
+from . import image_texts, images, texts
 from .pictures import draw
 from .specs import spec_class
 from .texts import Batch
@@ -56,6 +57,8 @@ def _batches(
     if type(model).example is ImageModel.example:
         square = spec_class(model.config.model_type).square
         return images.batches(model, processor, pictures, seed, square)
+    if isinstance(model, ImageTextModel):
+        return image_texts.batches(model, processor, pictures, seed)
     if not model.parts:
         return examples(model, tokenizer, processor, seed)
     # A model of several parts: arguments for each, and for a decoder tokens to go on from.

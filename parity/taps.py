@@ -16,6 +16,7 @@ from zoo.nn import Module, is_array
 # `layers` is "layer.0", "layer.1", ..., and `encoder_layers` is "encoder.layer.0", ...  The embeddings are the input of
 # the first layer, as of the reference: families project them at different places.
 PARTS = {"embeddings": "embeddings", "backbone": "features", "positions": "positions"}
+CONNECTOR = "connector"  # between an encoder of images and a decoder: a stage of the model that has both
 
 Copy = Callable[[Any], Any]
 
@@ -48,24 +49,30 @@ def bodies_of(model: Module) -> dict[str, Any]:
     """The modules to look into, those that have embeddings or a backbone and lists of layers, by the prefix of their
     stages: one without a prefix, or several with that of the part: "encoder.", "decoder.".
     """
-    found = _bodies(model)
+    found = _bodies(model, set())
     if not found:
         raise UnsupportedError(f"{type(model).__name__} has no part with embeddings and a list of layers to look into")
     return {"": next(iter(found.values()))} if len(found) == 1 else found
 
 
-def _bodies(node: Module) -> dict[str, Any]:
-    if _parts(node):
+def _bodies(node: Module, seen: set[int]) -> dict[str, Any]:
+    if id(node) in seen:
+        return {}
+    seen.add(id(node))
+    if _parts(node) and not hasattr(node, CONNECTOR):
         return {"": node}
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"": node} if hasattr(node, CONNECTOR) else {}
     for name, child in vars(node).items():
         if isinstance(child, Module):
-            found |= {f"{name}.": body for body in _bodies(child).values()}
+            inside = _bodies(child, seen)
+            found |= inside if len(inside) > 1 else {f"{name}.": body for body in inside.values()}
     return found
 
 
 def _parts(node: Any) -> dict[str, str]:
     """Stage -> attribute of a body; nothing for what is none."""
+    if hasattr(node, CONNECTOR):
+        return {CONNECTOR: CONNECTOR}
     parts = {stage: name for name, stage in PARTS.items() if hasattr(node, name)}
     lists = [name for name, value in vars(node).items() if isinstance(value, list) and name.endswith("layers")]
     if not lists or parts.keys().isdisjoint(("embeddings", "features")):

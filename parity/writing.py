@@ -13,6 +13,7 @@ from zoo.generate import GenerationConfig, generate
 from zoo.inputs.audio import AudioModel
 from zoo.inputs.encoder_decoder import EncoderDecoder
 from zoo.inputs.heads import CausalLM
+from zoo.inputs.image_text import ImageTextCausalLM
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 
@@ -59,6 +60,8 @@ def continues(model: Any) -> bool:
 
 def write_texts(model: Any, inputs: Sequence[Batch], tokenizer: Tokenizer | None) -> list[Written]:
     """The texts that zoo writes: for every batch of an encoder in several ways, after the first texts greedily."""
+    if isinstance(model, ImageTextCausalLM):
+        return [_write_after_images(model, batch, tokenizer) for batch in inputs]
     if not has_encoder(model):
         return _continue_texts(model, inputs[0], tokenizer)
     if isinstance(model.encoder, AudioModel):  # whose `generate` in transformers is one of its own
@@ -89,6 +92,21 @@ def _continue_texts(model: Any, batch: Batch, tokenizer: Tokenizer | None) -> li
     return [_write(model, tokenizer, batch.name, prompts, new, {}, "greedy", 1, (end,))]
 
 
+def _write_after_images(model: ImageTextCausalLM, batch: Batch, tokenizer: Tokenizer | None) -> Written:
+    """What follows texts with images in them, which are one batch of zoo's."""
+    assert batch.mask is not None
+    rows, left = [ids[mask] for ids, mask in zip(batch.arrays["input_ids"], batch.mask, strict=True)], 0
+    prompts: list[Any] = []
+    for ids in rows:
+        tiles = batch.arrays.get("pixel_values", np.empty(0))[left:]
+        each = 0 if not len(tiles) else model.image_length(model.vision_model.grid(tiles))
+        count = int((ids == model.config.image_token_id).sum()) // each if each else 0
+        prompts.append(model.prompt(ids, [tiles[:count]]) if count else ids)
+        left += count
+    written = _write(model, tokenizer, batch.name, prompts, NEW_OF_ENCODED, {}, "greedy", 1, (END,))
+    return written._replace(prompts=rows)
+
+
 def _write(
     model: Any,
     tokenizer: Tokenizer | None,
@@ -114,12 +132,22 @@ def written_by_reference(reference: Reference, ours: Sequence[Written], inputs: 
     out = []
     for one in ours:
         options = {"max_new_tokens": one.new, "num_beams": one.beams, "eos_token_id": list(one.ends)}
-        if "decoder_input_ids" in arrays[one.batch]:
+        if "pixel_values" in arrays[one.batch] and "input_ids" in arrays[one.batch]:
+            rows = reference.generate(_with_padding_before(arrays[one.batch]), **options)
+        elif "decoder_input_ids" in arrays[one.batch]:
             rows = reference.generate(_encoder_arguments(arrays[one.batch]), **options)
         else:
             rows = [reference.generate({"input_ids": ids[None]}, **options)[0] for ids in one.prompts]
         out.append(one._replace(ids=rows, texts=reference.texts(rows) if one.texts else []))
     return out
+
+
+def _with_padding_before(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with the padding of texts before them, where transformers continues rows."""
+    found, lengths = dict(arrays), arrays["attention_mask"].sum(1)
+    for name in ("input_ids", "attention_mask"):
+        found[name] = np.stack([np.roll(row, len(row) - n) for row, n in zip(arrays[name], lengths, strict=True)])
+    return found
 
 
 def cached_logits(model: Any, arrays: Mapping[str, Any], by_graph: bool) -> np.ndarray:

@@ -50,6 +50,22 @@ _RT_DETR = Family(
 )
 
 
+_IDEFICS3 = Family(
+    module="zoo.models.idefics3",
+    prefix="Idefics3",
+    heads=("ForConditionalGeneration", "Model"),
+    tasks={"ForConditionalGeneration": None, "Model": None},
+    losses={"ForConditionalGeneration": None},
+    reads=("image", "text"),
+    processor="Idefics3ImageProcessor",
+    stages={
+        "vision_model.layer": "vision_model.encoder.layers",
+        "connector": "connector",
+        "language_model.layer": "text_model.layers",
+    },
+)
+
+
 def _two_towers(module: str, prefix: str) -> Family:
     """The row of an encoder of images and one of texts."""
     return Family(
@@ -244,6 +260,8 @@ FAMILIES: dict[str, Family] = {
         heads=("Model", "Backbone"),
         processor="DINOv3ViTImageProcessor",
     ),
+    "idefics3": _IDEFICS3,
+    "smolvlm": replace(_IDEFICS3, prefix="SmolVLM", classes="Idefics3", processor="SmolVLMImageProcessor"),
     "cohere2": Family(module="zoo.models.cohere2", prefix="Cohere2", heads=_DECODER[:2]),
     "gemma3_text": Family(
         module="zoo.models.gemma3",

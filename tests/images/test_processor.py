@@ -226,7 +226,7 @@ def test_small_images_are_cropped_onto_black() -> None:
 
 def test_images_are_padded_on_the_right_and_below() -> None:
     processor = ImageProcessor.from_dict({**TABLE, "do_resize": False})
-    pixel_values, mask, sizes = processor([np.full((2, 3, 3), 9, np.uint8), np.full((4, 1, 3), 9, np.uint8)])
+    pixel_values, mask, sizes, _ = processor([np.full((2, 3, 3), 9, np.uint8), np.full((4, 1, 3), 9, np.uint8)])
     assert pixel_values.shape == (2, 4, 3, 3)
     assert sizes == [(2, 3), (4, 1)]
     assert mask is not None

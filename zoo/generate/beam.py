@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..inputs.image_prompt import ImagePrompt, ids_of
 from ..typing import Array
 from .config import GenerationConfig
 from .decoder import Decoder, Generated, Stop, first_logits, following_logits, is_on_gpu, numpy_logits
@@ -69,11 +70,15 @@ class _Search:
 
 
 def beam_search(
-    model: Decoder, prompts: list[np.ndarray], config: GenerationConfig, stop: Stop | None, context: dict[str, Any]
+    model: Decoder,
+    prompts: list[np.ndarray | ImagePrompt],
+    config: GenerationConfig,
+    stop: Stop | None,
+    context: dict[str, Any],
 ) -> list[list[Generated]]:
     """The num_return_sequences best beams of each prompt; arguments as for `generate`."""
     limits = [config.new_tokens(len(p), model.max_positions) for p in prompts]
-    searches = [_Search(p, n, config.min_tokens(len(p))) for p, n in zip(prompts, limits, strict=True)]
+    searches = [_Search(ids_of(p), n, config.min_tokens(len(p))) for p, n in zip(prompts, limits, strict=True)]
     room = max(len(p) + limit for p, limit in zip(prompts, limits, strict=True))
     cache, logits = first_logits(model, prompts, room, context, config, rows=config.num_beams)
     active = searches

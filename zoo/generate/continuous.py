@@ -15,8 +15,9 @@ import numpy as np
 from .. import ops
 from ..cache import KVCache
 from ..errors import InputError, ZooError
+from ..inputs.image_prompt import ImagePrompt
 from .config import GenerationConfig
-from .decoder import Decoder, Stop, Token, following_logits, numpy_logits
+from .decoder import Decoder, Stop, Token, following_logits, numpy_logits, prompt_logits
 from .perplexity import top_tokens
 from .prefixes import PREFIX_CACHE_BYTES, Prefixes
 from .rows import Row, checked_prompts
@@ -47,7 +48,7 @@ class Request(Row):
 
     def __init__(
         self,
-        prompt: Sequence[int] | np.ndarray,
+        prompt: Sequence[int] | np.ndarray | ImagePrompt,
         config: GenerationConfig,
         *,
         index: int = 0,
@@ -60,10 +61,10 @@ class Request(Row):
         config.check()
         if config.num_beams > 1:
             raise InputError(f"num_beams is {config.num_beams}: a row of a batch has no beams, expected 1")
-        (ids,) = checked_prompts([prompt])
-        self.limit, self.fewest = config.new_tokens(len(ids), context), config.min_tokens(len(ids))
-        super().__init__(ids, self.limit)
-        self.prompt, self.config, self.stop, self.constraint, self.top = ids, config, stop, constraint, top
+        (checked,) = checked_prompts([prompt])
+        self.limit, self.fewest = config.new_tokens(len(checked), context), config.min_tokens(len(checked))
+        super().__init__(checked, self.limit)
+        self.prompt, self.config, self.stop, self.constraint, self.top = checked, config, stop, constraint, top
         self.owner, self.cancelled = owner, False
         self._rng = np.random.default_rng(None if config.seed is None else (config.seed, 0, index))
 
@@ -139,7 +140,7 @@ class ContinuousBatch:
             rows = self._rows
             if self._cache.lacks_room(1):  # layers with a window are about to drop tokens
                 for i, row in enumerate(rows):
-                    self.prefixes.insert(row.ids[:-1], self._cache, i, row.owner)
+                    self.prefixes.insert(row.keys[:-1], self._cache, i, row.owner)
             logits = following_logits(self._model, [row.ids for row in rows], None, self._cache)
             found = [_choose(row, logits) for row, logits in zip(rows, numpy_logits(logits), strict=True)]
             for i, step in enumerate(found):
@@ -168,15 +169,15 @@ class ContinuousBatch:
             try:
                 cache = cache or self._new_cache(request)
                 chunk = CHUNK_GPU if ops.is_cuda(cache.keys[0]) else CHUNK
-                ids = request.prompt[cache.length :][:chunk]
-                logits = self._model.next_logits(ids[None], None, cache)
+                some = request.prompt[cache.length :][:chunk]
+                logits = prompt_logits(self._model, [some], cache)
             except ZooError as e:
                 steps.append(Step(request, None, error=e))
                 continue
-            done += len(ids)
+            done += len(some)
             is_complete = cache.length == len(request.prompt)
             if is_complete or cache.window_layers:
-                self.prefixes.insert(request.prompt[: cache.length], cache, owner=request.owner)
+                self.prefixes.insert(request.keys[: cache.length], cache, owner=request.owner)
             if not is_complete:
                 self._filling = request, cache
                 continue
@@ -188,7 +189,7 @@ class ContinuousBatch:
     def _new_cache(self, request: Request) -> KVCache:
         """A cache of one row, with what is known of the prompt; its last token is computed in any case."""
         cache = self._model.new_cache(1, len(request.prompt) + request.limit)
-        self.reused += self.prefixes.match(request.prompt[:-1], cache, request.owner)
+        self.reused += self.prefixes.match(request.keys[:-1], cache, request.owner)
         self.prompt_tokens += len(request.prompt)
         return cache
 
@@ -207,7 +208,7 @@ class ContinuousBatch:
         for row in rows:
             request = self._rows[row]
             if len(request.ids) - 1 == self._cache.counts[row]:  # not after an error
-                self.prefixes.insert(request.ids[:-1], self._cache, row, request.owner)
+                self.prefixes.insert(request.keys[:-1], self._cache, row, request.owner)
         places = list(range(len(self._rows)))
         for row in sorted(rows, reverse=True):
             places[row] = places[-1]

@@ -10,11 +10,12 @@ import numpy as np
 from .. import ops
 from ..cache import KVCache
 from ..errors import InputError
+from ..inputs.image_prompt import ImagePrompt, ids_of
 from ..typing import Array
 from .config import GenerationConfig
 
 Stop = Callable[[Sequence[int]], bool]
-Prompts = Sequence[Sequence[int] | np.ndarray] | np.ndarray
+Prompts = Sequence[Sequence[int] | np.ndarray | ImagePrompt] | np.ndarray
 
 
 class Decoder(Protocol):
@@ -58,7 +59,7 @@ class Generated(NamedTuple):
 
 def first_logits(
     model: Decoder,
-    prompts: list[np.ndarray],
+    prompts: Sequence[np.ndarray | ImagePrompt],
     capacity: int,
     context: dict[str, Any],
     config: GenerationConfig,
@@ -77,11 +78,18 @@ def first_logits(
     rest = [p[count:] for p, count in zip(prompts, cache.counts.tolist(), strict=True)]
     if not all(map(len, rest)):
         raise InputError("the cache has all tokens of a prompt: its last one must be computed to get the next token")
-    logits = model.next_logits(*pad_rows(rest), cache, **context)
+    logits = prompt_logits(model, rest, cache, **context)
     if config.candidates > (V := logits.shape[-1]):
         problem = f"too many for a vocabulary of {V}: each step needs {config.candidates} candidates"
         raise InputError(f"num_beams is {config.num_beams}, {problem}")
     return cache, logits
+
+
+def prompt_logits(model: Any, rows: Sequence[np.ndarray | ImagePrompt], cache: KVCache, **context: Any) -> Array:
+    """The logits (B, V) after the tokens of each row, with images or without, which go into the cache."""
+    if any(isinstance(row, ImagePrompt) for row in rows):
+        return model.next_logits(None, None, cache, prompts=rows, **context)
+    return model.next_logits(*pad_rows([ids_of(row) for row in rows]), cache, **context)
 
 
 def following_logits(model: Decoder, rows: list[np.ndarray], tokens: Array | None, cache: KVCache) -> Array:

@@ -56,7 +56,13 @@ def drafter_of(model: Decoder, rows: Rows) -> Drafter | None:
             "rope_type 'dynamic', whose positions change with a text's length, cannot compute guessed tokens together: "
             "leave prompt_lookup_num_tokens and assistant_model out"
         )
-    return Lookup(rows) if config.prompt_lookup_num_tokens is not None else Assistant(rows, model)
+    if config.prompt_lookup_num_tokens is not None:
+        return Lookup(rows)
+    if any(rows[i].has_images for i in range(len(rows))):
+        raise UnsupportedError(
+            "assistant_model does not see the images of a prompt: leave it out, or take prompt_lookup_num_tokens"
+        )
+    return Assistant(rows, model)
 
 
 class Lookup:

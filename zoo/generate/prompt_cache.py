@@ -16,6 +16,7 @@ from .. import ops
 from ..cache import KVCache
 from ..errors import CheckpointError, InputError, ZooError
 from ..files.atomic_write import atomic_write
+from ..inputs.image_prompt import ImagePrompt, keys_of
 from ..nn import leaves
 from ..weights.fingerprint import weights_digest
 from ..weights.safetensors import SafetensorsFile, write_tensors
@@ -42,16 +43,17 @@ class PromptCache:
         """The number of tokens whose keys and values are known."""
         return 0 if self._cache is None else self._cache.length
 
-    def begin(self, ids: Sequence[int], capacity: int) -> KVCache:
-        """The cache with what it knows of a prompt, and room for `capacity` tokens; `ids` are the prompt's from now on.
+    def begin(self, prompt: Sequence[int] | ImagePrompt, capacity: int) -> KVCache:
+        """The cache with what it knows of a prompt, and room for `capacity` tokens; `ids` are the prompt's from now on,
+        with those of `ImagePrompt.keys` in the places of images.
 
         Who adds tokens to the cache appends them to `ids`.  The prompt's last token is never in the cache: it is
         computed, since the next token needs its logits.  Where a layer with a window no longer has the tokens before
         the first that differs, the cache is empty.
         """
-        cache = self._with_room(capacity)
+        ids, cache = keys_of(prompt), self._with_room(capacity)
         n = min(cache.length, len(ids) - 1)
-        differs = np.array(self.ids[:n]) != np.array(ids[:n])
+        differs = np.array(self.ids[:n]) != np.asarray(ids[:n])
         cache.rewind(int(differs.argmax()) if differs.any() else n)
         self.ids = list(ids)
         return cache
@@ -117,7 +119,7 @@ class PromptCache:
         tokens = file.read("tokens").array
         if (
             not 0 < count <= self._decoder.max_positions
-            or tokens.min() < 0
+            or (tokens.min() < 0 and not hasattr(self._model.config, "image_token_id"))
             or tokens.max() >= self._model.config.vocab_size
         ):
             raise CheckpointError(f"{path}: {count} tokens that are none of this model's")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..inputs.image_prompt import ImagePrompt, ids_of
 from ..typing import Array
 from .config import GenerationConfig
 from .decoder import Prompts, Stop, Token, is_on_gpu, numpy_logits
@@ -20,9 +21,10 @@ from .sampling import Distribution, constrain_scores, constrains, distribution, 
 class Row:
     """A prompt and its new tokens, in one array."""
 
-    def __init__(self, prompt: np.ndarray, limit: int):
+    def __init__(self, prompt: np.ndarray | ImagePrompt, limit: int):
         self._all = np.empty(len(prompt) + limit, np.int64)
-        self._all[: len(prompt)] = prompt
+        self._all[: len(prompt)] = ids_of(prompt)
+        self._keys = prompt.keys if isinstance(prompt, ImagePrompt) else None
         self._prompt, self._end = len(prompt), len(prompt)
 
     def append(self, token: int) -> None:
@@ -38,6 +40,15 @@ class Row:
         return self._all[: self._end]
 
     @property
+    def has_images(self) -> bool:
+        return self._keys is not None
+
+    @property
+    def keys(self) -> np.ndarray:
+        """What caches know the tokens by: the ids, but for those in the places of images."""
+        return self.ids if self._keys is None else np.append(self._keys, self._all[self._prompt : self._end])
+
+    @property
     def generated_ids(self) -> list[int]:
         return self._all[self._prompt : self._end].tolist()
 
@@ -47,7 +58,7 @@ class Rows:
 
     def __init__(
         self,
-        prompts: list[np.ndarray],
+        prompts: list[np.ndarray | ImagePrompt],
         config: GenerationConfig,
         stop: Stop | None,
         context: int | None,
@@ -115,9 +126,12 @@ class Rows:
         return Token(token, logprob, reason)
 
 
-def checked_prompts(prompts: Prompts) -> list[np.ndarray]:
-    rows = []
+def checked_prompts(prompts: Prompts) -> list[np.ndarray | ImagePrompt]:
+    rows: list[np.ndarray | ImagePrompt] = []
     for i, prompt in enumerate(prompts):
+        if isinstance(prompt, ImagePrompt) and len(prompt):
+            rows.append(prompt)
+            continue
         row = np.asarray(prompt)
         if row.ndim != 1 or not row.size or row.dtype.kind not in "iu":
             problem = f"has shape {row.shape} and dtype {row.dtype}, expected a list of whole numbers"

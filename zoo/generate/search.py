@@ -10,6 +10,7 @@ import numpy as np
 from .. import ops
 from ..cache import KVCache
 from ..errors import InputError
+from ..inputs.image_prompt import ImagePrompt
 from .beam import beam_search
 from .config import GenerationConfig
 from .decoder import Decoder, Generated, Prompts, Stop, Token, first_logits, following_logits
@@ -28,6 +29,8 @@ def generate(
     **context: Any,
 ) -> list[list[Generated]]:
     """The `num_return_sequences` continuations of each prompt (ids, of any length), beams in falling order.
+
+    A prompt with images is what the model's `prompt` returns.
 
     stop: called with a row's new tokens after each, returns True to end the row.  context: further inputs of the model,
     one row for each prompt, as `encoder_hidden_states` (B, S, D).  first: the number of the first prompt, in a later
@@ -48,7 +51,7 @@ def generate(
 
 def stream(
     model: Decoder,
-    prompt: Sequence[int] | np.ndarray,
+    prompt: Sequence[int] | np.ndarray | ImagePrompt,
     config: GenerationConfig,
     *,
     stop: Stop | None = None,
@@ -72,7 +75,7 @@ def stream(
 
 def _steps(
     model: Decoder,
-    prompts: list[np.ndarray],
+    prompts: list[np.ndarray | ImagePrompt],
     config: GenerationConfig,
     stop: Stop | None,
     context: dict[str, Any],

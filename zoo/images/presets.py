@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-BILINEAR, BICUBIC = 2, 3
+LANCZOS, BILINEAR, BICUBIC = 1, 2, 3
 IMAGENET_STANDARD = (0.5, 0.5, 0.5)
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
@@ -20,6 +20,7 @@ class Preset:
     crops: bool = True
     pads: bool = True
     mask: bool = False
+    tiles: bool = False  # True: an image becomes several, as `tiles` cuts it
 
 
 _COMMON = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255}
@@ -35,6 +36,21 @@ _CLIP = Preset(
         "image_std": CLIP_STD,
     },
     square=False,
+)
+# Whose tiles have one size, so that none is padded.
+_IDEFICS3 = Preset(
+    {
+        **_VIT,
+        "size": {"longest_edge": 4 * 364},
+        "resample": LANCZOS,
+        "max_image_size": {"longest_edge": 364},
+        "do_image_splitting": True,
+        "return_row_col_info": False,
+    },
+    square=False,
+    crops=False,
+    pads=False,
+    tiles=True,
 )
 # The name of the class, without what ends all their names -> what it does.
 PRESETS = {
@@ -65,6 +81,8 @@ PRESETS = {
     "Siglip2": Preset(
         {**_VIT, "size": None, "patch_size": 16, "max_num_patches": 256}, square=False, crops=False, pads=False
     ),
+    "Idefics3": _IDEFICS3,
+    "SmolVLM": _IDEFICS3,
     "Segformer": Preset(
         {**_VIT, "size": 512, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}, crops=False, pads=False
     ),

@@ -19,6 +19,7 @@ from ..registry import FAMILIES
 from .open import MAX_PIXELS, ImageInput, open_image
 from .presets import PRESETS, Preset
 from .sizes import read_height_width, read_size, resized_shape
+from .tiles import Tiling, read_tiling
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -32,6 +33,7 @@ class ImageBatch(NamedTuple):
     pixel_values: np.ndarray  # (B, H, W, 3) float32
     pixel_mask: np.ndarray | None  # (B, H, W) bool, True where there is image; None unless the family pads
     sizes: list[tuple[int, int]]  # (height, width) of each image as it was given, upright
+    grids: list[tuple[int, int]] | None = None  # rows and columns of each image's tiles, whose number is B
 
 
 # Keys that change nothing for an image: names, labels and annotations, how and where transformers returns its arrays.
@@ -50,8 +52,8 @@ class ImageProcessor:
     """Images to arrays; made by `from_folder` or `from_dict`.
 
     The steps, each of them where its field is not None: convert to RGB, resize (`size`: see `sizes.RULES`), `crop` the
-    centre (smaller images are laid on black), look the 256 values of a byte up in `table`, pad a batch on the right
-    and at the bottom with zeros.
+    centre (smaller images are laid on black), or cut the image into tiles (`tiling`), look the 256 values of a byte up
+    in `table`, pad a batch on the right and at the bottom with zeros.
 
     `pad_line`, which is zoo's own (`"do_pad_line": true` in the file): an image narrower than `size` keeps its shape
     and gets paper on its right, of the median colour of its top, bottom and right edges, instead of being stretched.
@@ -66,6 +68,7 @@ class ImageProcessor:
     mask: bool
     table: np.ndarray = field(repr=False)  # (256, 3) float32: rescaled and normalised
     pad_line: bool = False
+    tiling: Tiling | None = None
 
     @classmethod
     def from_folder(
@@ -119,7 +122,9 @@ class ImageProcessor:
         if on["do_resize"] and (type(resample) is not int or not 0 <= resample <= 5):
             raise ConfigError(f"resample = {resample!r}, expected one of Pillow's filters 0 ... 5")
         crops, pads = on["do_center_crop"] and preset.crops, on["do_pad"] and preset.pads
-        size = read_size(values["size"], values.get("max_size"), preset.square) if on["do_resize"] else None
+        tiling = read_tiling(values, on["do_resize"]) if preset.tiles else None
+        has_size = on["do_resize"] and tiling is None
+        size = read_size(values["size"], values.get("max_size"), preset.square) if has_size else None
         if on["do_pad_line"] and (size is None or "height" not in size):
             raise ConfigError(f"do_pad_line = true needs a size of height and width, found {size}")
         return cls(
@@ -132,6 +137,7 @@ class ImageProcessor:
             mask=pads and preset.mask,
             table=_table(values, on["do_rescale"], on["do_normalize"]),
             pad_line=on["do_pad_line"],
+            tiling=tiling,
         )
 
     def __call__(
@@ -148,11 +154,17 @@ class ImageProcessor:
         given = _as_list(images)
         done: list[np.ndarray] = []
         sizes: list[tuple[int, int]] = []
+        grids: list[tuple[int, int]] = []
         for i, image in enumerate(given):
             name = "image" if len(given) == 1 else f"image {i} of {len(given)}"
             opened = open_image(image, data_format=data_format, max_pixels=max_pixels, name=name)
             sizes.append((opened.height, opened.width))
-            done.append(self._resize(opened, name, max_pixels))
+            if self.tiling is None:
+                done.append(self._resize(opened, name, max_pixels))
+                continue
+            tiles, grid = self.tiling.cut(opened, self.resample, name, max_pixels)
+            done += tiles
+            grids.append(grid)
 
         extents = [image.shape[:2] for image in done]
         height, width = max(h for h, _ in extents), max(w for _, w in extents)
@@ -175,7 +187,7 @@ class ImageProcessor:
             pixel_values[b, :h, w:] = 0
             if pixel_mask is not None:
                 pixel_mask[b, :h, :w] = True
-        return ImageBatch(pixel_values, pixel_mask, sizes)
+        return ImageBatch(pixel_values, pixel_mask, sizes, grids or None)
 
     def with_size(self, size: Mapping[str, int]) -> ImageProcessor:
         """A copy of the processor with another `size`, such as {"longest_edge": 1000}; `sizes.RULES` has the forms."""

@@ -43,9 +43,10 @@ class CausalLM(TextModel):
         """-> logits (B, T, V), or (B, logits_to_keep, V)."""
         return self.head(t.last_tokens(self.base_model.encode(t)))
 
-    def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
+    def next_logits(self, input_ids: Array | None, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
         """Logits (B, V) of the token after each row's first `lengths` (B,) tokens of T, which go into the cache.
 
+        input_ids: None where the context has inputs_embeds (B, T, D), the vectors of a prompt with images in it.
         lengths: None if no row is padded (on the right).  A long prompt passes in chunks.  context: for the first call
         of a model with cross-attention, encoder_hidden_states and encoder_attention_mask.
         """
@@ -60,11 +61,11 @@ class CausalLM(TextModel):
             x = self.base_model.encode(t)
             cache.advance(T)
             return self.head(x[:, -1])
-        ids, last = t.input_ids, None
-        assert ids is not None
+        last, name = None, "input_ids" if t.inputs_embeds is None else "inputs_embeds"
+        given: Any = getattr(t, name)
         chunk = CHUNK_GPU if ops.is_cuda(self.like) else CHUNK
         for a in range(0, T, chunk):
-            x = self.base_model.encode(t._replace(input_ids=ids[:, a : a + chunk]))
+            x = self.base_model.encode(t._replace(**{name: given[:, a : a + chunk]}))
             width, D = x.shape[1:]
             if lengths is None:
                 cache.advance(width)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...cache import KVCache
-from ...inputs import Context
+from ...inputs import Context, TextInputs
 from ...inputs.heads import CausalLM
 from ...typing import Array
 from .step import CROSS_KEYS, PAST_KEYS, PRESENT_KEYS, trace_cross, trace_step
@@ -44,10 +44,10 @@ class OnnxDecoder:
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
         return self._model.new_cache(batch, capacity)
 
-    def next_logits(self, input_ids: Array, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
+    def next_logits(self, input_ids: Array | None, lengths: Array | None, cache: KVCache, **context: Any) -> Array:
         """Logits (B, V) after the last token of each row, as `CausalLM.next_logits` returns them."""
         t = self._model.tokens(input_ids, cache=cache, **context)
-        (B, T), ids = t.shape, np.asarray(t.ids, np.int64)
+        (B, T), ids = t.shape, _tokens_of(t)
         count = np.full(B, T) if lengths is None else cache.check_lengths(lengths, T)
         cache.check_room(B, T)
         if t.context.encoder_states is not None:
@@ -75,15 +75,14 @@ class OnnxDecoder:
         return np.concatenate(logits)
 
     def _append(self, cache: KVCache, ids: np.ndarray, rows: slice, kept: int) -> np.ndarray:
-        """Logits (R, kept, V) after the last of ids (R, T) of some rows, which are added to the cache.
-
-        R or T is 1.
+        """Logits (R, kept, V) after the last of ids (R, T), or of vectors (R, T, D), of some rows, which are added to
+        the cache.  R or T is 1.
         """
         ensure_capacity(cache, cache.length + ids.shape[1], CAPACITY_IN_PLACE)
         heads = getattr(self.config, "num_attention_heads", self._model.cache_shape[1])
         most = CHUNK_INT8 if self._runner.precision == "int8" else CHUNK
         chunk = max(MIN_CHUNK, min(most, SCORES // (heads * max(x.shape[1] for x in cache.keys))))
-        graph, found = self._graph(bool(cache.cross), in_place=True), []
+        graph, found = self._graph(bool(cache.cross), in_place=True, embeds=ids.ndim == 3), []
         if kept > 1:  # they may be taken back, so that none must be dropped after the first chunk
             cache.make_room(ids.shape[1], rows)
         is_own = np.zeros(len(cache.counts), np.int64)
@@ -94,21 +93,22 @@ class OnnxDecoder:
             feed, into = self._cache_inputs(cache, rows), {}
             for i, (k, v) in enumerate(zip(cache.keys, cache.values, strict=True)):
                 into |= {f"{PRESENT_KEYS}.{i}.{part}": _heads_first(x[rows]) for part, x in (("key", k), ("value", v))}
-            (logits,) = graph.session(feed | {"input_ids": some, "kept": np.arange(max(0, T - kept), T)}, into)
+            (logits,) = graph.session(feed | {_name_of(some): some, "kept": np.arange(max(0, T - kept), T)}, into)
             found = [*found, logits] if kept > 1 else [logits]
             cache.advance(T * is_own)
         return np.concatenate(found, 1)[:, -kept:]
 
     def _step(self, cache: KVCache, ids: np.ndarray, own: np.ndarray, every: bool = False) -> np.ndarray:
-        """Logits (B, V) after the first own[b] tokens of each row of ids (B, T), which are added to the cache.
+        """Logits (B, V) after the first own[b] tokens of each row of ids (B, T), or of vectors (B, T, D), which are
+        added to the cache.
 
         every: (B, T, V), after each of them.
         """
         cache.make_room(ids.shape[1])
         ensure_capacity(cache, cache.length + ids.shape[1])
-        feed = self._cache_inputs(cache, slice(0, len(cache.counts))) | {"input_ids": ids}
+        feed = self._cache_inputs(cache, slice(0, len(cache.counts))) | {_name_of(ids): ids}
         feed |= {} if every else {"last": np.maximum(own - 1, 0)}
-        logits, *new = self._graph(bool(cache.cross), every=every).session(feed)
+        logits, *new = self._graph(bool(cache.cross), every=every, embeds=ids.ndim == 3).session(feed)
         for i, pair in enumerate(zip(new[::2], new[1::2], strict=True)):
             start = cache.window_counts if i in cache.window_layers else cache.counts
             for kept, x in zip((cache.keys[i], cache.values[i]), pair, strict=True):
@@ -117,14 +117,14 @@ class OnnxDecoder:
         cache.advance(own)
         return logits
 
-    def _graph(self, seen: bool, in_place: bool = False, every: bool = False) -> OpenGraph:
+    def _graph(self, seen: bool, in_place: bool = False, every: bool = False, embeds: bool = False) -> OpenGraph:
         name = f"{type(self._model).__name__}.step" + ("" if seen or not crosses(self._model) else ", alone")
 
         def make(precision: Any) -> Traced:
-            drops = self._runner.drops_tokens
-            return trace_step(self._model, seen, precision=precision, in_place=in_place, every=every, drops=drops)
+            form: Any = {"in_place": in_place, "every": every, "embeds": embeds, "drops": self._runner.drops_tokens}
+            return trace_step(self._model, seen, precision=precision, **form)
 
-        form = ", in place" if in_place else ", every" if every else ""
+        form = (", in place" if in_place else ", every" if every else "") + (", vectors" if embeds else "")
         return self._runner.graph_of(name + form, self._model, make)
 
     def _cache_inputs(self, cache: KVCache, rows: slice) -> dict[str, np.ndarray]:
@@ -152,6 +152,15 @@ class OnnxDecoder:
         found = graph.session({"encoder_hidden_states": np.ascontiguousarray(c.encoder_states)})
         for i, (k, v) in enumerate(zip(found[::2], found[1::2], strict=True)):
             cache.cross[i] = k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3), c.encoder_mask
+
+
+def _tokens_of(t: TextInputs) -> np.ndarray:
+    """The ids (B, T), or the vectors (B, T, D) of a prompt with images in it."""
+    return np.asarray(t.ids, np.int64) if t.inputs_embeds is None else np.asarray(t.inputs_embeds, np.float32)
+
+
+def _name_of(tokens: np.ndarray) -> str:
+    return "input_ids" if tokens.ndim == 2 else "inputs_embeds"
 
 
 def crosses(model: CausalLM) -> bool:

@@ -63,9 +63,11 @@ def trace_step(
     in_place: bool = False,
     every: bool = False,
     drops: bool = False,
+    embeds: bool = False,
 ) -> Traced:
-    """Trace a step: input_ids (B, T), past_lengths (B,), last (B,) and past_key_values.I.key and .value (B, G, S, K) ->
-    logits (B, V) after the new token last[b] of each row, and present.I.key and .value (B, G, T, K).
+    """Trace a step: input_ids (B, T), or with `embeds` inputs_embeds (B, T, D), past_lengths (B,), last (B,) and
+    past_key_values.I.key and .value (B, G, S, K) -> logits (B, V) after the new token last[b] of each row, and
+    present.I.key and .value (B, G, T, K).
 
     cross: it also takes the encoder's keys and values, cross_key_values.I.key and .value (C, H, M, K), as the graph of
     `trace_cross` returns them, and encoder_attention_mask (C, M).
@@ -80,7 +82,7 @@ def trace_step(
     the numbers of those that it has.
     """
     step = _Step(model, standard, precision)
-    t = step.tokens()
+    t = step.tokens(embeds)
     kept: Any = step.input("kept", ("N",), INT) if in_place else None
     last: Any = None if in_place or every else step.input("last", ("B",), INT)
     cache = step.cache(cross, in_place, drops)
@@ -134,10 +136,14 @@ class _Step:
         lengths = [n if isinstance(n, int) else self.graph.input_dim(n, HINTS[n], name, i) for i, n in enumerate(dims)]
         return Symbol(self.graph, name, lengths, dtype)
 
-    def tokens(self) -> TextInputs:
-        ids: Any = self.input("input_ids", ("B", "T"), INT)
+    def tokens(self, embeds: bool = False) -> TextInputs:
+        ids: Any = None if embeds else self.input("input_ids", ("B", "T"), INT)
+        vectors: Any = None
+        if embeds:
+            width = getattr(self.model.config, self.model.inputs["inputs_embeds"])
+            vectors = self.input("inputs_embeds", ("B", "T", width), FLOAT)
         start: Any = self.input("past_lengths", ("B",), INT)
-        return TextInputs(ids, None, None, None, Context(start=start), None, ids.shape[1])
+        return TextInputs(ids, vectors, None, None, Context(start=start), None, (vectors if embeds else ids).shape[1])
 
     def cache(self, cross: bool, in_place: bool = False, drops: bool = False) -> Any:
         (layers, heads, size), windows = self.model.cache_shape, self.model.windows if drops else ()

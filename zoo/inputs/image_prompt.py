@@ -1,0 +1,120 @@
+"""ImagePrompt: the tokens of a prompt with images in it, whose vectors are computed when they are needed.
+
+Shapes: T tokens, n tiles of an image, I tokens of a tile, P places of images, D width of the decoder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..errors import InputError
+from ..typing import Array
+
+# Pixels that pass through the encoder at once: more take more memory, and on two cores no less time.
+PIXELS, PIXELS_GPU = 1 << 19, 1 << 23
+
+
+class ImagePrompt:
+    """A prompt, or a part of one: a slice is a prompt too, and shares the images.
+
+    ids (T,): with image_token_id in the places of images.  keys (T,): what caches know the tokens by, the ids of words,
+    and negative numbers of the pixels in the places of images, which have all the same id.
+    """
+
+    def __init__(self, ids: np.ndarray, keys: np.ndarray, images: _Images, before: int):
+        """before: places of images before the first token."""
+        self.ids, self.keys, self._images, self._before = ids, keys, images, before
+
+    @classmethod
+    def of(cls, model: Any, ids: np.ndarray, images: Sequence[np.ndarray]) -> ImagePrompt:
+        """The prompt of a model's tokens (T,) and its images (n, Y, X, channels), each with the places of n tiles."""
+        tiles = [tile for image in images for tile in image]
+        counts = [model.image_length(model.vision_model.grid(tile[None])) for tile in tiles]
+        model.check_places(ids, sum(counts))
+        keys = ids.copy()
+        if tiles:
+            digests = [_numbers(tile, count) for tile, count in zip(tiles, counts, strict=True)]
+            keys[ids == model.config.image_token_id] = np.concatenate(digests)
+        return cls(ids, keys, _Images(model, tiles, counts), 0)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, span: slice) -> ImagePrompt:
+        begin, end, step = span.indices(len(self))
+        if step != 1:
+            raise InputError(f"a slice of a prompt has the step {step}, expected 1")
+        before = self._before + self._images.count(self.ids[:begin])
+        return ImagePrompt(self.ids[begin:end], self.keys[begin:end], self._images, before)
+
+    def embeds(self) -> Array:
+        """The vectors (T, D) of the tokens; images are computed whose places are among them."""
+        images = self._images
+        return images.model.embed(self.ids, images.features(self._before, images.count(self.ids)))
+
+
+class _Images:
+    """The tiles of a prompt's images, and what the encoder made of those that were needed."""
+
+    def __init__(self, model: Any, tiles: Sequence[np.ndarray], counts: Sequence[int]):
+        self.model = model
+        self._tiles: list[np.ndarray | None] = list(tiles)  # None: no longer needed
+        self._features: dict[int, Array] = {}
+        self._ends = np.cumsum(counts)
+
+    def count(self, ids: np.ndarray) -> int:
+        """The places of images among tokens."""
+        return int((ids == self.model.config.image_token_id).sum())
+
+    def features(self, begin: int, count: int) -> Array | None:
+        """The vectors (count, D) of some of the places, counted from 0; None if there are none."""
+        if not count:
+            return None
+        first = int(np.searchsorted(self._ends, begin, side="right"))
+        last = int(np.searchsorted(self._ends, begin + count - 1, side="right"))
+        self._compute([i for i in range(first, last + 1) if i not in self._features])
+        every = [self._features[i] for i in range(first, last + 1)]
+        skipped = begin - (int(self._ends[first - 1]) if first else 0)
+        return ops.cat(every, 0)[skipped : skipped + count]
+
+    def _compute(self, which: Sequence[int]) -> None:
+        """Run tiles through the encoder, neighbours of one size together."""
+        most = PIXELS_GPU if ops.is_cuda(self.model.like) else PIXELS
+        at = 0
+        while at < len(which):
+            shape = self._pixels(which[at]).shape
+            rows = max(1, most // (shape[0] * shape[1]))
+            group = list(takewhile(lambda i, shape=shape: self._pixels(i).shape == shape, which[at : at + rows]))
+            p = self.model.vision_model.pixels(np.stack([self._pixels(i) for i in group]))
+            found = self.model.runner.run(self.model.image_features, p)
+            for row, i in enumerate(group):
+                self._features[i], self._tiles[i] = found[row], None
+            at += len(group)
+
+    def _pixels(self, i: int) -> np.ndarray:
+        tile = self._tiles[i]
+        assert tile is not None
+        return tile
+
+
+def ids_of(prompt: Any) -> Any:
+    """The ids (T,) of a prompt with images or without."""
+    return prompt.ids if isinstance(prompt, ImagePrompt) else prompt
+
+
+def keys_of(prompt: Any) -> Any:
+    """What caches know the tokens of a prompt by, with images or without."""
+    return prompt.keys if isinstance(prompt, ImagePrompt) else prompt
+
+
+def _numbers(tile: np.ndarray, count: int) -> np.ndarray:
+    """Negative numbers (count,) that follow from the pixels of a tile: 63 bits of its digest in each."""
+    given = hashlib.shake_256(f"{tile.shape} {tile.dtype}".encode())
+    given.update(np.ascontiguousarray(tile).data)
+    return -1 - (np.frombuffer(given.digest(8 * count), np.uint64) >> np.uint64(1)).astype(np.int64)
