@@ -109,6 +109,8 @@ def _expect_sense(options: argparse.Namespace) -> None:
         raise InputError("--html is a page about outputs: leave out --html, or --gradients")
     if options.gradients and options.dtype != "float32":
         raise InputError("--gradients are compared in float64: leave out --dtype")
+    if options.explain and (options.gradients or options.weights or options.dtype != "float32"):
+        raise InputError("--explain is about float32: leave out --gradients, --weights and --dtype")
     if options.weights and (options.gradients or options.html or options.markdown or options.dtype != "float32"):
         raise InputError("--weights makes a table of its own: leave out --gradients, --html, --markdown and --dtype")
     for option, value in (("--lock", options.lock), ("--revision", options.revision)):
@@ -222,7 +224,8 @@ def _run_all(cases: list[Case], options: argparse.Namespace) -> tuple[list[Resul
             if options.gradients:
                 result = run_gradients(case, device=options.device, seed=options.seed)
             else:
-                result = run(case, device=options.device, dtype=options.dtype, seed=options.seed, exhibits=exhibits)
+                more = {"exhibits": exhibits, "explain": options.explain}
+                result = run(case, device=options.device, dtype=options.dtype, seed=options.seed, **more)
         except KeyboardInterrupt:
             _progress()
             results += [Result(case, error="interrupted") for case in cases[i:]]
@@ -281,6 +284,8 @@ def _parser() -> argparse.ArgumentParser:
     same = "of --device onnx, as zoo export has it: the same as --weights"
     add("--precision", choices=("int8",), dest="weights", help=same)
     gradients = "compare instead the losses, and their gradients by every parameter, in float64 on torch"
+    explain = "show each stage's error to transformers in float64, and transformers' own in float32"
+    add("--explain", action="store_true", help=explain)
     add("--gradients", action="store_true", help=gradients)
     add("--json", type=Path, metavar="FILE", help="write all results")
     add("--markdown", type=Path, metavar="FILE", help="write a page for a CI summary")

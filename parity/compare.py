@@ -41,12 +41,14 @@ class Multiple(NamedTuple):
     since some stages round nothing.  spare: the share of choices (the largest logit, a pixel's label, an object) that
     may differ besides, rounded up, and two of FEW_CHOICES: rounding decides between equally likely choices.
     spare_texts: the same share for rows of generated tokens, since one other token changes all that follow.
+    largest: the multiple of the reference's largest error of one value; one value of many is chance, so it is more.
     """
 
     times: float
     least: float
     spare: float = 0.01
     spare_texts: float = 0.5
+    largest: float = math.inf
 
     def allows(self, wrong: int, own: int, count: int, spare: float | None = None) -> bool:
         """True if `wrong` of `count` choices may differ from float32's, where `own` of the reference's differ."""
@@ -67,6 +69,11 @@ def multiple(epsilon: float) -> Multiple:
     and numbers are 1.47 times their power of two (both root mean squares): rounding once costs a fifth of epsilon.
     """
     return Multiple(times=3, least=epsilon / 5)
+
+
+# What float32 is held against where FLOAT32 says no: the error to the reference in float64, in multiples of the
+# reference's own.  A deep or trained network may be so steep that two correct programs are farther apart than 1e-5.
+BY_FLOAT64 = multiple(2**-23)._replace(largest=6)
 
 
 Rule = Tolerance | Multiple
@@ -112,7 +119,8 @@ class Stage:
     at the same place.
 
     In low precision the figures are zoo's to the reference in float32; reference_error and reference_top1 are the
-    relative_l2 and the top1 of the reference itself in low precision, to the same float32.
+    relative_l2 and the top1 of the reference itself in low precision, to the same float32.  A stage that is judged by
+    `BY_FLOAT64` has zoo's figures to the reference in float64, and the reference's own in float32 to that.
     """
 
     name: str
@@ -126,6 +134,7 @@ class Stage:
     holds: bool
     note: str = ""
     reference_error: float | None = None
+    reference_largest: float | None = None
     reference_top1: float | None = None
 
 
@@ -219,8 +228,12 @@ def compare(name: str, batches: Sequence[Pair | Sums], rule: Rule, own: Sequence
         return stage if stage.note else replace(stage, note=f"the reference itself: {its.note}")
     wrong, of_its = (sum(part.rows - part.same_rows for part in some) for some in (parts, its_parts))
     fits = stage.relative_l2 <= rule.times * max(its.relative_l2, rule.least)
+    fits = fits and stage.max_abs <= rule.largest * max(its.max_abs, rule.least * stage.scale)
     fits = fits and rule.allows(wrong, of_its, sum(part.rows for part in parts))
-    return replace(stage, holds=fits, reference_error=its.relative_l2, reference_top1=its.top1)
+    its_largest = None if math.isinf(rule.largest) else its.max_abs
+    return replace(
+        stage, holds=fits, reference_error=its.relative_l2, reference_largest=its_largest, reference_top1=its.top1
+    )
 
 
 def _pool_small(parts: Sequence[Sums]) -> list[Sums]:

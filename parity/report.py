@@ -20,7 +20,7 @@ import zoo
 
 from .cases import Case, short_name
 from .choices import OVERLAP, SAME_BOX, SAME_PIXELS
-from .compare import FEW_CHOICES, Multiple, Stage, Tolerance
+from .compare import BY_FLOAT64, FEW_CHOICES, Multiple, Stage, Tolerance
 from .reference import versions
 from .run import Result
 
@@ -126,7 +126,9 @@ def _in_full(dtype: str, rule: Tolerance) -> str:
     return (
         f"In {dtype} a model holds if every stage does: the difference between zoo and transformers may be at most "
         f"{_power(rule.relative_l2)} of the stage’s own size (relative L2, of root mean squares), and nowhere more "
-        f"than {_power(rule.max_abs)} of it. Token ids, prepared pixels, written texts and labels of objects must be "
+        f"than {_power(rule.max_abs)} of it. A stage beyond that is held against transformers in float64: zoo’s error "
+        f"may be at most {BY_FLOAT64.times:g} times that of transformers in {dtype}, and {BY_FLOAT64.largest:g} times "
+        "for a single value. Token ids, prepared pixels, written texts and labels of objects must be "
         f"the same; so must {100 * SAME_PIXELS:g} % of a segmentation’s pixels, and boxes to {_power(SAME_BOX)} of "
         "the image."
     )

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from zoo.checkpoint.files import Checkpoint
@@ -16,11 +17,19 @@ from zoo.loading import model_of
 from zoo.nn import leaves
 
 from .cases import Case
-from .compare import Multiple, Rule, Stage, failed_stage, rule_for
+from .compare import Multiple, Rule, Stage, Tolerance, failed_stage, rule_for
 from .exhibits import Exhibit, exhibit_texts, exhibits_of
 from .inputs import Given, given_to
 from .reference import Reference, exact_products, threads_for
-from .stages import Stages, compare_inputs, compare_stages, reference_stages, zoo_stages
+from .stages import (
+    Stages,
+    compare_inputs,
+    compare_stages,
+    judge_by_float64,
+    needs_float64,
+    reference_stages,
+    zoo_stages,
+)
 from .writing import Written, compare_written, write_texts, written_by_reference
 
 
@@ -73,12 +82,19 @@ class Side(NamedTuple):
 
 
 def run(
-    case: Case, *, device: str | None = None, dtype: str = "float32", seed: int = 0, exhibits: bool = False
+    case: Case,
+    *,
+    device: str | None = None,
+    dtype: str = "float32",
+    seed: int = 0,
+    exhibits: bool = False,
+    explain: bool = False,
 ) -> Result:
     """Compare zoo with transformers on a case; ZooError where that cannot be done.
 
     device: where both run; NumPy's other side is torch on the CPU.  dtype: in another one than float32 zoo and
-    transformers are both held against transformers in float32.
+    transformers are both held against transformers in float32.  explain: note each stage's errors to float64 in
+    float32; otherwise float64 is only asked about stages that the fixed limits call different.
     """
     began = time.perf_counter()
     rule = rule_for(backend_of(device), dtype)
@@ -99,7 +115,10 @@ def run(
                     shown.extend(exhibits_of(config, architecture, batch, ours.stages[0], found, given.tokenizer))
                 yield found
 
-        stages += compare_stages(given.batches, ours.stages, reference_sides(), rule, own and own.stages)
+        numbers = compare_stages(given.batches, ours.stages, reference_sides(), rule, own and own.stages)
+        if isinstance(rule, Tolerance) and (explain or any(map(needs_float64, numbers))):
+            numbers = _by_float64(numbers, checkpoint.folder, reference, given, ours, explain)
+        stages += numbers
         texts = written_by_reference(reference, ours.written, given.batches)
         stages += compare_written(ours.written, texts, rule, own.written if own else ())
         if ours.failure:
@@ -137,7 +156,24 @@ def _of_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -
     return model.config, model.architecture, given, Side(stages, texts, failure)
 
 
+def _by_float64(
+    stages: list[Stage], folder: Path, reference: Reference, given: Given, ours: Side, every: bool
+) -> list[Stage]:
+    """The stages as `judge_by_float64` sees them, or as they are where transformers cannot compute in float64."""
+    try:
+        exact = Reference(folder, reference.architecture, str(reference.device), "float64")
+        both = (_each_stages(one, given, ours) for one in (exact, reference))
+        return judge_by_float64(stages, given.batches, ours.stages, *both, every=every)
+    except (ZooError, RuntimeError) as e:  # torch's, where a model mixes element types
+        why = f"transformers has no float64 to compare with: {' '.join(str(e).split())[:200]}"
+        return [replace(stage, note=why) if needs_float64(stage) else stage for stage in stages]
+
+
+def _each_stages(reference: Reference, given: Given, ours: Side) -> Iterator[Stages]:
+    return (reference_stages(reference, *one) for one in zip(given.batches, ours.stages, strict=True))
+
+
 def _of_reference(reference: Reference, given: Given, ours: Side) -> Side:
-    pairs = zip(given.batches, ours.stages, strict=True)
-    stages = [reference_stages(reference, batch, names) for batch, names in pairs]
-    return Side(stages, written_by_reference(reference, ours.written, given.batches))
+    return Side(
+        list(_each_stages(reference, given, ours)), written_by_reference(reference, ours.written, given.batches)
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -20,7 +22,7 @@ from zoo.text.tokenizer import Tokenizer
 from zoo.weights import RawTensor
 
 from .choices import compare_ids, compare_masks, compare_objects, compare_pixels
-from .compare import Pair, Peaks, Rule, Stage, Sums, compare, has_tokens, measure, skipped_stage
+from .compare import BY_FLOAT64, Pair, Peaks, Rule, Stage, Sums, compare, has_tokens, measure, skipped_stage
 from .graphs import graph_stages
 from .modules import PREFIX, comparable, modules_beside_layers, tapped_modules
 from .reference import Reference
@@ -142,6 +144,40 @@ def compare_stages(
     mine, its = found
     stages = [compare(name, sums, rule, its.sums.get(name, ())) for name, sums in mine.sums.items()]
     return stages + [LAST_STAGES[name](pairs, rule, its.pairs.get(name, ())) for name, pairs in mine.pairs.items()]
+
+
+def needs_float64(stage: Stage) -> bool:
+    """True for a stage of numbers that are farther apart than the fixed limits of float32 allow."""
+    return not stage.holds and stage.name not in LAST_STAGES and not math.isnan(stage.relative_l2) and stage.max_abs > 0
+
+
+def judge_by_float64(
+    stages: Sequence[Stage],
+    inputs: Sequence[Batch],
+    ours: Iterable[Stages],
+    exact: Iterable[Stages],
+    theirs: Iterable[Stages],
+    every: bool = False,
+) -> list[Stage]:
+    """The stages, those that float32's fixed limits call different judged by the errors to float64.
+
+    exact, theirs: the reference's stages in float64, and in float32.  every: note the two errors of all stages.
+    """
+    found = {stage.name: stage for stage in compare_stages(inputs, ours, exact, BY_FLOAT64, theirs)}
+    return [_with_errors(stage, found.get(stage.name), every) for stage in stages]
+
+
+def _with_errors(stage: Stage, by_float64: Stage | None, every: bool) -> Stage:
+    if by_float64 is None or by_float64.reference_error is None or stage.name in LAST_STAGES:
+        return stage
+    largest, own_largest = (x / by_float64.scale for x in (by_float64.max_abs, by_float64.reference_largest or 0))
+    note = (
+        f"to float64 {by_float64.relative_l2:.1e}, transformers {by_float64.reference_error:.1e}; "
+        f"of one value {largest:.1e}, {own_largest:.1e}"
+    )
+    if needs_float64(stage):
+        return replace(by_float64, note=note)
+    return replace(stage, note="; ".join(filter(None, [stage.note, note]))) if every else stage
 
 
 class _Found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ from parity.checkpoints import build
 from parity.compare import Multiple, Stage, rule_for
 from parity.inputs import given_to
 from parity.reference import Reference
-from parity.stages import Stages, compare_processors, compare_stages, reference_stages, zoo_stages
+from parity.stages import (
+    Stages,
+    compare_processors,
+    compare_stages,
+    judge_by_float64,
+    needs_float64,
+    reference_stages,
+    zoo_stages,
+)
 from zoo.loading import load_model
 from zoo.nn import Linear
 from zoo.quant import QuantTensor
@@ -47,7 +56,16 @@ class Bench:
 
     def stages(self, model: Any) -> list[Stage]:
         ours = [zoo_stages(model, batch) for batch in self.inputs]
-        return self.prepared + compare_stages(self.inputs, ours, self.theirs, self.rule, self.own)
+        stages = compare_stages(self.inputs, ours, self.theirs, self.rule, self.own)
+        if self.dtype == "float32" and any(map(needs_float64, stages)):
+            stages = judge_by_float64(stages, self.inputs, ours, self.exact, self.theirs)
+        return self.prepared + stages
+
+    @cached_property
+    def exact(self) -> list[Stages]:
+        """The reference's stages in float64."""
+        exact = Reference(self.folder, self.reference.architecture, dtype="float64")
+        return [reference_stages(exact, batch) for batch in self.inputs]
 
     def first_wrong(self, model: Any) -> str | None:
         return next((stage.name for stage in self.stages(model) if not stage.holds), None)

@@ -7,7 +7,7 @@ import pytest
 
 from parity.choices import compare_ids
 from parity.compare import FLOAT32, Pair, compare, rule_for
-from parity.stages import compare_stages
+from parity.stages import compare_stages, judge_by_float64, needs_float64
 from parity.texts import Batch
 from zoo.errors import UnsupportedError
 
@@ -168,3 +168,37 @@ def test_logits_over_other_columns_than_the_text(columns, rng):
     assert (same.holds, same.top1, same.values) == (True, 1.0, theirs.size)
     other = np.roll(theirs, 1, axis=1)
     assert not compare("end_logits", [Pair("padded", other, theirs, MASK)], FLOAT32).holds
+
+
+@pytest.mark.parametrize(
+    ("error", "spike", "holds"),
+    [(2.9, 0, True), (3.1, 0, False), (1, 5, True), (1, 7, False)],
+)
+def test_float64_judges_what_the_fixed_limits_call_different(rng, error, spike, holds):
+    """error, spike: zoo's error, and its largest of one value, in multiples of the reference's own in float32."""
+    exact = rng.standard_normal((4, 60, 50))
+    noise = rng.standard_normal((2, *exact.shape))
+    own = 2e-5 * noise[0]
+    theirs, ours = exact + own, exact + 2e-5 * error * noise[1] / np.linalg.norm(noise[1]) * np.linalg.norm(noise[0])
+    if spike:
+        ours.flat[0] = exact.flat[0] + spike * np.abs(own).max()
+    batch = Batch("a", {})
+    sides = [[{"layer.0": array.astype(np.float64)}] for array in (ours, exact, theirs)]
+    stages = compare_stages([batch], sides[0], sides[2], FLOAT32)
+    assert [needs_float64(stage) for stage in stages] == [True]
+    (stage,) = judge_by_float64(stages, [batch], *sides)
+    assert stage.holds is holds
+    assert stage.reference_error == pytest.approx(2e-5, rel=0.05)
+    assert "to float64" in stage.note
+
+
+def test_float64_does_not_judge_what_holds_and_shows_it_where_asked(rng):
+    exact = rng.standard_normal((4, 60, 50))
+    batch, sides = Batch("a", {}), [[{"layer.0": exact}]] * 3
+    stages = compare_stages([batch], sides[0], sides[2], FLOAT32)
+    assert judge_by_float64(stages, [batch], *sides) == stages
+    (stage,) = judge_by_float64(stages, [batch], *sides, every=True)
+    assert (stage.holds, stage.note) == (
+        True,
+        "to float64 0.0e+00, transformers 0.0e+00; of one value 0.0e+00, 0.0e+00",
+    )
