@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from zoo.apps.tables.ruled_rows import with_ruled_rows, with_spaced_rows
 from zoo.apps.tables.structure import COLUMN, HEADER, ROW
@@ -34,6 +35,16 @@ def rows(*bands: tuple[tuple[int, ...], ...], ruled: bool = True) -> list[tuple[
     find = with_ruled_rows if ruled else with_spaced_rows
     found = find(objects, image, 0.5)
     return sorted((o.box[1], o.box[3]) for o in found if o.label == ROW)
+
+
+@pytest.mark.parametrize("shift", [-400.0, -150.0, 150.0, 400.0])
+def test_columns_beyond_the_crop_leave_the_rows(shift: float) -> None:
+    image = np.full((80, 300, 3), 255, np.uint8)
+    image[10:70:8, 20:280:3] = 0
+    objects = [Detection(COLUMN, 0.9, (a + shift, 0.0, b + shift, 80.0)) for a, b in COLUMNS]
+    objects += [Detection(ROW, 0.9, (5.0, y, 295.0, y + 8.0)) for y in (6.0, 14.0, 22.0, 30.0)]
+    assert with_spaced_rows(objects, image, 0.5) == objects
+    assert with_ruled_rows(objects, image, 0.5) == objects
 
 
 def test_a_band_whose_columns_have_unlike_numbers_of_lines_is_a_row() -> None:

@@ -69,7 +69,7 @@ def with_spaced_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold
     ink = ink_without_rules(pixels)
     edges = [max(0, int(columns[0].start))]
     for a, b in itertools.pairwise(columns):
-        low, after = (int(v) for v in sorted((a.end, b.start)))
+        low, after = (min(max(0, int(v)), ink.shape[1] - 1) for v in sorted((a.end, b.start)))  # some lie outside
         edges.append(low + int(ink[:, low : after + 1].sum(0).argmin()))
     edges.append(int(columns[-1].end) + 1)
     of = [ink[:, a:b] for a, b in itertools.pairwise(edges)]
