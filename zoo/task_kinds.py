@@ -5,6 +5,7 @@ To add a task, write its class in `zoo/tasks/`, and a row here.  docs/adding-a-t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -23,6 +24,8 @@ class CallOption:
     least, most: the range of a number.  required: True if a call needs it.
     each: True if there is one value for each input: in `zoo map` the option names a column.
     several: True if it may be given several times.
+    aliases: other names of it, those of transformers' pipelines.
+    default: True for an option that is on; its switch turns it off.
     is_file: True if a text is the path of a JSON file; in a served request the option is the file's list itself.
     """
 
@@ -37,16 +40,66 @@ class CallOption:
     each: bool = False
     is_file: bool = False
     several: bool = False
+    aliases: tuple[str, ...] = ()
+    default: bool = False
 
 
 TOP_K = CallOption(name="top_k", type=int, metavar="N", help="number of labels, words, answers or documents", least=1)
+SAMPLING_TOP_K = CallOption(
+    name="top_k", type=int, metavar="N", help="sample from the N likeliest tokens; 0: from all", least=0
+)
 PAIRS = CallOption(
     name="pairs", flag="pair", metavar="TEXT", help="second text: one for each INPUT, or one for all", each=True
 )
 QUESTION = CallOption(name="question", metavar="Q", help="the question", each=True)
 CONTEXT = CallOption(name="context", metavar="C", help="the text that holds the answer", each=True)
 LABELS = CallOption(
-    name="candidate_labels", flag="labels", metavar="A,B,C", help="the labels to choose from, in words", required=True
+    name="candidate_labels",
+    flag="labels",
+    metavar="A,B,C",
+    help="the labels to choose from, in words; for other tasks with labels: how many are shown",
+    required=True,
+    aliases=("candidate_labels",),
+)
+TEMPLATE = CallOption(
+    name="hypothesis_template", metavar="TEXT", help="the sentence about a label, which takes the place of {}"
+)
+MULTI_LABEL = CallOption(name="multi_label", type=bool, help="each label is judged by itself")
+FUNCTION = CallOption(
+    name="function_to_apply", metavar="F", help="what makes scores of logits: softmax, sigmoid or none"
+)
+TARGETS = CallOption(name="targets", metavar="WORD", help="a word to choose among", several=True)
+AGGREGATION = CallOption(
+    name="aggregation",
+    metavar="HOW",
+    help="how tokens are one entity: simple, first, average, max or none",
+    aliases=("aggregation_strategy",),
+)
+IGNORED_LABELS = CallOption(
+    name="ignore", metavar="LABEL", help="a label that is left out (O)", several=True, aliases=("ignore_labels",)
+)
+ANSWERING = (
+    CallOption(name="max_answer_len", type=int, metavar="N", help="tokens of the longest answer (15)", least=1),
+    CallOption(name="max_seq_len", type=int, metavar="N", help="tokens of a window of the context (384)", least=1),
+    CallOption(name="doc_stride", type=int, metavar="N", help="tokens by which windows overlap (128)", least=1),
+    CallOption(
+        name="handle_impossible",
+        type=bool,
+        help="there may be no answer",
+        aliases=("handle_impossible_answer",),
+    ),
+)
+SOURCE = CallOption(name="source", metavar="CODE", help="the language of the texts, en", aliases=("src_lang",))
+TARGET = CallOption(name="target", metavar="CODE", help="the language to write, de", aliases=("tgt_lang",))
+PREFIX = CallOption(name="prefix", metavar="TEXT", help="what to write before each text (as the checkpoint says)")
+LANGUAGE = CallOption(name="language", metavar="CODE", help="the language that is spoken, en (what the model hears)")
+TIMESTAMPS = CallOption(
+    name="timestamps",
+    flag="no_timestamps",
+    type=bool,
+    help="write texts without times",
+    aliases=("return_timestamps",),
+    default=True,
 )
 WORDS = CallOption(
     name="words",
@@ -131,12 +184,12 @@ class TaskKind:
 
     def option(self, name: str) -> CallOption | None:
         """The option of a name, if the task has it."""
-        return next((one for one in self.options if one.name == name), None)
+        return next((one for one in self.options if name in (one.name, *one.aliases)), None)
 
 
 _IMAGES: Any = {"reads": "image", "arguments": ("images",), "part": 128}
 _AUDIO: Any = {"reads": "audio", "arguments": ("audio",), "part": 16}
-_WRITES: Any = {"reads": "text", "model": "EncoderDecoder", "options": WRITING}
+_WRITES: Any = {"reads": "text", "model": "EncoderDecoder"}
 
 TASKS: list[TaskKind] = [
     TaskKind(
@@ -175,7 +228,7 @@ TASKS: list[TaskKind] = [
         help="words for the mask tokens ([MASK] or <mask>, depending on the tokenizer) in each INPUT",
         heads={"ForMaskedLM": "tokens"},
         model="MaskedLM",
-        options=(TOP_K,),
+        options=(TOP_K, TARGETS),
     ),
     TaskKind(
         name="classify",
@@ -185,7 +238,7 @@ TASKS: list[TaskKind] = [
         pipelines=("text-classification", "sentiment-analysis"),
         heads={"ForSequenceClassification": "classes"},
         model="TextModel",
-        options=(TOP_K, PAIRS),
+        options=(TOP_K, PAIRS, FUNCTION),
         labelled=True,
         recipe="ClassifyTexts",
     ),
@@ -197,6 +250,7 @@ TASKS: list[TaskKind] = [
         pipelines=("token-classification", "ner"),
         heads={"ForTokenClassification": "tags"},
         model="TextModel",
+        options=(AGGREGATION, IGNORED_LABELS),
         labelled=True,
         recipe="TagWords",
     ),
@@ -210,7 +264,7 @@ TASKS: list[TaskKind] = [
         model="TextModel",
         output="Spans",
         arguments=("question", "context"),
-        options=(TOP_K, QUESTION, CONTEXT),
+        options=(TOP_K, QUESTION, CONTEXT, *ANSWERING),
     ),
     TaskKind(
         name="rerank",
@@ -234,7 +288,7 @@ TASKS: list[TaskKind] = [
         pipelines=("text-generation", "conversational"),
         heads={"ForCausalLM": "next token", "LMHeadModel": "next token"},
         model="CausalLM",
-        options=(MAX_NEW_TOKENS, TEMPERATURE, TOP_P, MIN_P, STOP, SEED, PROMPT_LOOKUP),
+        options=(MAX_NEW_TOKENS, TEMPERATURE, SAMPLING_TOP_K, TOP_P, MIN_P, STOP, SEED, PROMPT_LOOKUP),
         streams=True,
         recipe="ContinueTexts",
         part=32,
@@ -246,13 +300,14 @@ TASKS: list[TaskKind] = [
         help="which of --labels A,B,C each INPUT fits, by a model of entailment",
         model="TextModel",
         borrows="classify",
-        options=(LABELS,),
+        options=(LABELS, TEMPLATE, MULTI_LABEL),
     ),
     TaskKind(
         name="text2text-generation",
         cls="text2text:Text2Text",
         help="the text that a model with encoder and decoder (T5, ...) writes about each INPUT",
         heads={"ForConditionalGeneration": "written text"},
+        options=(*WRITING, PREFIX),
         **_WRITES,
     ),
     TaskKind(
@@ -260,6 +315,7 @@ TASKS: list[TaskKind] = [
         cls="text2text:Summarize",
         help="a summary of each INPUT",
         borrows="text2text-generation",
+        options=(*WRITING, PREFIX),
         **_WRITES,
     ),
     TaskKind(
@@ -267,6 +323,7 @@ TASKS: list[TaskKind] = [
         cls="text2text:Translate",
         help="a translation of each INPUT",
         borrows="text2text-generation",
+        options=(*WRITING, PREFIX, SOURCE, TARGET),
         **_WRITES,
     ),
     TaskKind(
@@ -274,6 +331,7 @@ TASKS: list[TaskKind] = [
         cls="transcribe:Transcribe",
         help="the words of each audio file, with times (Whisper)",
         model="EncoderDecoder",
+        options=(LANGUAGE, TIMESTAMPS),
         **_AUDIO,
     ),
     TaskKind(
@@ -282,7 +340,7 @@ TASKS: list[TaskKind] = [
         help="labels for each audio file",
         heads={"ForAudioClassification": "classes"},
         model="AudioModel",
-        options=(TOP_K,),
+        options=(TOP_K, FUNCTION),
         labelled=True,
         **_AUDIO,
     ),
@@ -304,7 +362,7 @@ TASKS: list[TaskKind] = [
         pipelines=("image-classification",),
         heads={"ForImageClassification": "classes", "ForImageClassificationWithTeacher": None},
         model="ImageModel",
-        options=(TOP_K,),
+        options=(TOP_K, FUNCTION),
         labelled=True,
         recipe="ClassifyImages",
         **_IMAGES,
@@ -366,7 +424,7 @@ TASKS: list[TaskKind] = [
         help="which of --labels A,B,C each INPUT fits, by a model of texts and images (CLIP, SigLIP)",
         model="DualEncoder",
         output="Logits",
-        options=(LABELS,),
+        options=(LABELS, TEMPLATE),
         **_IMAGES,
     ),
 ]
@@ -394,7 +452,7 @@ def find_tasks(name: Any) -> tuple[TaskKind, ...]:
 
     UnsupportedError for a name that no task has.
     """
-    if isinstance(name, str) and name.startswith("translation_"):  # of transformers, with two languages
+    if isinstance(name, str) and languages_of(name) is not None:
         name = "translation"
     found = tuple(kind for kind in TASKS if kind.name == name) or tuple(k for k in TASKS if name in k.pipelines)
     if not found:
@@ -402,6 +460,12 @@ def find_tasks(name: Any) -> tuple[TaskKind, ...]:
         known = [*names, *(name for kind in TASKS for name in kind.pipelines)]
         raise UnsupportedError(f"task {name!r} is not one of {', '.join(names)}{nearest(str(name), known)}")
     return found
+
+
+def languages_of(task: str) -> tuple[str, str] | None:
+    """The languages in the name of a pipeline, translation_en_to_de; None for another name."""
+    match = re.fullmatch("translation_(.+)_to_(.+)", task)
+    return None if match is None else (match[1], match[2])
 
 
 def tasks_that_read(kind: Input) -> dict[str, TaskKind]:

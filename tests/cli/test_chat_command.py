@@ -120,7 +120,7 @@ def test_text_into_a_pipe(capsys):
         (["run", "stories260k", "x", "--text", "--json"], 2, "give one of them"),
         (["chat", "{folder}", "hello"], 2, "unrecognized arguments: hello"),
         (["chat", "{folder}/nothing"], 1, "no folder"),
-        (["run", "stories260k", "x", "--top-k", "3"], 2, "--top-k is for"),
+        (["run", "stories260k", "x", "--labels", "3"], 2, "--labels is for"),
         (["run", "{folder}", "x", "--seed", "-1"], 1, "seed is -1"),
     ],
 )

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,6 +70,30 @@ def test_images_are_paths(
         assert json.loads(capsys.readouterr().out) == plain(loaded(photos[0], top_k=6))
     done = command("run", folder, stdin=f"{photos[1]}\n")
     assert json.loads(done.stdout) == plain(loaded(photos[1]))
+
+
+def test_options_of_pipelines(checkpoint: Callable[[str], str], capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*args: str) -> Any:
+        assert main(["run", *args, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    tag, classify = zoo.load(checkpoint("tag")), zoo.load(checkpoint("classify"))
+    for flags in (["--aggregation-strategy", "max"], ["--aggregation", "max"], ["--aggregation_strategy=max"]):
+        assert run(tag.checkpoint.name, "the cat", "--task", "ner", *flags) == plain(tag("the cat", aggregation="max"))
+    ignored = run(tag.checkpoint.name, "the cat", *(f"--ignore-labels={name}" for name in tag.config.id2label.values()))
+    assert ignored == []
+    for flag in ("--labels", "--top-k", "--top_k"):
+        assert run(classify.checkpoint.name, "the cat", flag, "1") == plain(classify("the cat", top_k=1))
+    given = ["--question", "who", "--max-answer-len", "2", "--doc-stride", "8", "--handle-impossible-answer"]
+    answer = zoo.load(checkpoint("answer"))("who", "the cat sits", max_answer_len=2, handle_impossible=True)
+    assert run(checkpoint("answer"), "the cat sits", *given) == plain(answer)
+
+
+def test_top_k_samples_a_text(capsys: pytest.CaptureFixture[str]) -> None:
+    llm = zoo.load("stories260k")
+    assert main(["run", "stories260k", "Once", "--top-k", "5", "--seed", "1", "--max-new-tokens", "30", "--json"]) == 0
+    wanted = llm("Once", top_k=5, do_sample=True, seed=1, max_new_tokens=30)
+    assert json.loads(capsys.readouterr().out) == wanted != llm("Once", max_new_tokens=30)
 
 
 def test_segment(

@@ -66,6 +66,8 @@ def test_texts_are_those_of_transformers(folder):
     assert summarize(TEXTS, max_length=40) == wanted
     wanted = theirs("translate English to German: ", max_new_tokens=7, num_beams=4)
     assert translate(TEXTS, source="en", target="de", max_new_tokens=7) == wanted
+    named = zoo.load(folder, task="translation_en_to_de")
+    assert named(TEXTS, max_new_tokens=7) == translate(TEXTS, src_lang="en", tgt_lang="de", max_new_tokens=7) == wanted
     assert translate(TEXTS[0], prefix="to French: ", max_new_tokens=5) == theirs("to French: ", max_new_tokens=5)[0]
 
 
@@ -73,6 +75,8 @@ def test_refused(folder):
     translate = zoo.load(folder, task="translation")
     with pytest.raises(InputError, match=r"source is None and target 'de', and the checkpoint has en to de"):
         translate("one", target="de")
+    with pytest.raises(InputError, match=r"source is 'en' and target 'fr', and the checkpoint has en to de"):
+        zoo.load(folder, task="translation_en_to_fr")("one")
     with pytest.raises(UnsupportedError, match="num_return_sequences"):
         translate("one", source="en", target="de", num_return_sequences=2, max_new_tokens=3)
     with pytest.raises(InputError, match="takes no pixel_values"):

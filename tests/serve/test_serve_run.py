@@ -111,7 +111,10 @@ def test_a_query_and_documents(server):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"model": "tag", "inputs": "a", "parameters": {"top_k": 2}}, "'top_k' is no parameter of tag: it has none"),
+        (
+            {"model": "tag", "inputs": "a", "parameters": {"top_k": 2}},
+            "'top_k' is no parameter of tag: expected aggregation, ignore",
+        ),
         ({"model": "classify", "inputs": "a", "parameters": {"topk": 2}}, "did you mean 'top_k'"),
         ({"model": "classify", "inputs": "a", "parameters": {"top_k": "2"}}, "expected a whole number"),
         ({"model": "classify", "inputs": "a", "parameters": {"top_k": True}}, "expected a whole number"),

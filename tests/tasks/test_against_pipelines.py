@@ -116,6 +116,8 @@ def test_tag(reference, pipe, kind, labels):
             assert [(e.label, e.start, e.end) for e in ours] == [(w[name], w["start"], w["end"]) for w in wanted]
             np.testing.assert_allclose([e.score for e in ours], [w["score"] for w in wanted], rtol=1e-4)
             assert all(e.text == text[e.start : e.end] for e in ours)
+    again = tag(inputs=texts, aggregation_strategy="MAX", ignore_labels=["O"], batch_size=2, stride=5)
+    assert again == tag(texts, aggregation="max")
 
 
 def test_tag_keeps_the_labels_that_are_asked_for(reference):

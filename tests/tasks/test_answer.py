@@ -16,7 +16,7 @@ LONG = " ".join(
 )
 
 
-def naive(folder, question, context, max_answer_len=15, whole_words=True):
+def naive(folder, question, context, max_answer_len=15, whole_words=True, window=384, stride=128):
     """{(start, end): best score}, and the score of no answer."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
@@ -26,8 +26,8 @@ def naive(folder, question, context, max_answer_len=15, whole_words=True):
         question,
         context,
         truncation="only_second",
-        max_length=384,
-        stride=128,
+        max_length=window,
+        stride=stride,
         return_overflowing_tokens=True,
         return_offsets_mapping=True,
     )
@@ -78,6 +78,21 @@ def test_spans_equal_the_naive_twins(folder, context, whole_words):
     short, _ = naive(folder, QUESTION, context, max_answer_len=2)
     assert {(s.start, s.end) for s in everything} == {*short, (0, 0)}
     assert [s.score for s in everything] == sorted((s.score for s in everything), reverse=True)
+
+
+@pytest.mark.parametrize(("window", "stride"), [(96, 32), (200, 7)])
+def test_windows_are_those_that_are_asked_for(folder, window, stride):
+    answer = zoo.load(folder)
+    found, _ = naive(folder, QUESTION, LONG, window=window, stride=stride)
+    wanted = sorted(found.items(), key=lambda item: -item[1])[:5]
+    ours = answer(question=QUESTION, context=LONG, top_k=5, max_seq_len=window, doc_stride=stride)
+    assert [(s.start, s.end) for s in ours] == [place for place, _ in wanted]
+    np.testing.assert_allclose([s.score for s in ours], [score for _, score in wanted], rtol=1e-3)
+    nothing = answer(QUESTION, LONG, top_k=10**6, handle_impossible_answer=True)
+    assert nothing == answer(QUESTION, LONG, top_k=10**6, handle_impossible=True)
+    for name in ("doc_stride", "max_seq_len"):
+        with pytest.raises(InputError, match=f"{name} is 0"):
+            answer(QUESTION, LONG, **{name: 0})
 
 
 def test_one_question_or_one_context_for_many(folder):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..checkpoint.task import CheckpointTask, task_of
 from ..options import DEFAULTS, Options
-from ..task_kinds import TASKS, TaskKind, find_tasks
+from ..task_kinds import TASKS, TaskKind, find_tasks, languages_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,7 +31,10 @@ def load_task(
     options = options.update(more)
     check_graphs(options.graphs, options.device)
     found = find_task(name_or_folder, task, options)
-    return build(found, options)
+    loaded = build(found, options)
+    if task is not None and (languages := languages_of(task)) is not None:
+        loaded.languages = languages  # type: ignore[attr-defined] - of Translate
+    return loaded
 
 
 def build(found: CheckpointTask, options: Options = DEFAULTS) -> Task:

@@ -57,6 +57,8 @@ class AnswerOptions(TypedDict, total=False):
     """Options of `Answer`, which explains them."""
 
     max_answer_len: int
+    max_seq_len: int
+    doc_stride: int
     handle_impossible: bool
     whole_words: bool
     progress: bool | None
@@ -95,6 +97,8 @@ class Answer(TextTask):
         *,
         top_k: int | None = None,
         max_answer_len: int = 15,
+        max_seq_len: int = WINDOW_TOKENS,
+        doc_stride: int = STRIDE,
         handle_impossible: bool = False,
         whole_words: bool = True,
         progress: bool | None = None,
@@ -106,7 +110,8 @@ class Answer(TextTask):
         the least of the scores that the windows give it.  whole_words: answers are widened to the words that they begin
         and end in; say False for languages that do not put spaces between words.
 
-        A long context is read through windows of 384 tokens that overlap by 128; of equal spans the best one counts.
+        A long context is read through windows of max_seq_len tokens, those of the question included, that overlap by
+        doc_stride; of equal spans the best one counts.
         """
         questions, one_question = texts_or_errors(question, "question")
         contexts, one_context = texts_or_errors(context, "context")
@@ -124,7 +129,8 @@ class Answer(TextTask):
         length = check_count(max_answer_len, "max_answer_len")
         wanted = 1 if top_k is None else check_count(top_k, "top_k")
 
-        window = min(self.max_tokens, WINDOW_TOKENS)
+        window = min(self.max_tokens, check_count(max_seq_len, "max_seq_len"))
+        stride = min(window // 2, check_count(doc_stride, "doc_stride"))
         found: list[Any] = [{} for _ in questions]  # (begin, end) -> score, or an error
         nothing = [np.inf] * count
         for i, row, logits in self.rows(
@@ -133,7 +139,7 @@ class Answer(TextTask):
             self._logits,
             truncation="only_second",
             max_length=window,
-            stride=min(window // 2, STRIDE),
+            stride=stride,
             overflow=True,
             progress=progress,
         ):

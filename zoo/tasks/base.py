@@ -22,6 +22,7 @@ from ..runner import runner_for
 from ..task_kinds import Input, TaskKind, find_tasks
 from ..typing import Array
 from ..warning import warn
+from .pipeline_names import with_pipeline_names
 from .progress import Progress
 from .results import ResultFormat
 
@@ -62,6 +63,11 @@ class Task:
     results: ClassVar[ResultFormat]  # how its results are written
     tokenizer: Any = None  # for a task that reads or writes texts
     options: Options | None = None  # what it was loaded with, from its checkpoint
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__call__" in vars(cls):
+            cls.__call__ = with_pipeline_names(cls.__call__)
 
     def __init__(self, model: Pretrained, checkpoint: Checkpoint | None = None):
         self.model, self.checkpoint = model, checkpoint

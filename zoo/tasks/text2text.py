@@ -147,6 +147,7 @@ class Translate(Text2Text):
 
     name = "translation"
     params_prefix = "translation"
+    languages: tuple[str | None, str | None] = (None, None)  # those of a task's name, translation_en_to_de
 
     def __call__(
         self,
@@ -162,9 +163,12 @@ class Translate(Text2Text):
     ) -> Any:
         """A translation of one text, a list of them for several; the other options are those of `Text2Text`.
 
-        source, target: codes of languages, "en" and "de", for a checkpoint whose config has several pairs of them.
+        source, target: codes of languages, "en" and "de", for a checkpoint whose config has several pairs of them; by
+        default those of task="translation_en_to_de".
         """
         params: dict[str, Any] = {}
+        if self.params and source is None and target is None:
+            source, target = self.languages
         if prefix is None and (self.params or source is not None or target is not None):
             wanted = f"translation_{source}_to_{target}"
             if wanted not in self.params:

@@ -237,8 +237,8 @@ def map_files(
         # All processes load this revision, even if the branch moves.
         load_options = replace(load_options, revision=found.checkpoint.revision)
     files = RowFiles(None if root is None else os.fspath(root), trust_rows)
-    key = job_key(found.checkpoint, found.task, arguments, options, load_options)
-    job = MapJob(os.fspath(name), found.task, media, source, arguments, options, load_options, files, key)
+    key = job_key(found.checkpoint, task or found.task, arguments, options, load_options)
+    job = MapJob(os.fspath(name), task or found.task, media, source, arguments, options, load_options, files, key)
     count = sum(part.rows for part in parts)
     with Progress(count, progress, f"{media or 'row'}s") as advance:
         return run(

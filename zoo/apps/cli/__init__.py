@@ -119,7 +119,7 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, argparse.ArgumentPa
     zoo.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
     # argparse's treatment of "--" varies between its versions: here, texts follow it.
     at = argv.index("--") if "--" in argv else len(argv)
-    words, inputs = argv[:at], argv[at + 1 :]
+    words, inputs = [_with_dashes(word) for word in argv[:at]], argv[at + 1 :]
     first = zoo.parse_args(words)
     parser = parser_of(first.command)
     # argparse allows options among the inputs only without subparsers.
@@ -129,6 +129,12 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, argparse.ArgumentPa
     if inputs:
         args.inputs = [*args.inputs, *inputs]
     return args, parser
+
+
+def _with_dashes(word: str) -> str:
+    """An option as Python writes it, --top_k=3, with dashes: --top-k=3."""
+    name, equals, value = word.partition("=")
+    return name.replace("_", "-") + equals + value if word.startswith("--") else word
 
 
 def _fail(message: str) -> int:

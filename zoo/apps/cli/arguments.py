@@ -143,7 +143,6 @@ def _embed(add: Add) -> None:
 def _chat(add: Add) -> None:
     add_options(add, find_tasks("generate"))
     add("--system", metavar="TEXT", help="the system message, with instructions for the answers")
-    add("--top-k", type=int, metavar="N", help="sample from the N likeliest tokens; 0: from all")
     add("--server", metavar="URL", help="a server that has the model NAME, such as zoo serve; ZOO_API_KEY is its key")
 
 

@@ -52,7 +52,7 @@ class Continued:
 
 def chat(args: argparse.Namespace) -> None:
     (kind,) = find_tasks("generate")
-    options = given_options(args, kind) | ({} if args.top_k is None else {"top_k": args.top_k})
+    options = given_options(args, kind)
     talk: Any
     if args.server is not None:
         if args.prompt_lookup_num_tokens is not None:

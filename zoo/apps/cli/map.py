@@ -25,7 +25,7 @@ def map(args: argparse.Namespace) -> None:
         args.name,
         args.inputs,
         args.output,
-        task=kind.name,
+        task=args.task or kind.name,
         text=args.text,
         pair=args.pairs,
         keep=None if args.keep is None else [name for name in args.keep.split(",") if name],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -22,6 +23,8 @@ class Parser(argparse.ArgumentParser):
         return super().add_argument(*names, **options)
 
     def error(self, message: str) -> NoReturn:
+        if (match := re.match(r"unrecognized arguments: (--[\w-]+)", message)) is not None:
+            message += nearest(match[1], [name for name in self._option_string_actions if name.startswith("--")], 1)
         self.exit(2, f"{self.prog}: {message}\n{self.prog} --help lists the arguments\n")
 
 
