@@ -21,6 +21,7 @@ from .tasks.fill_mask import FillMask
 from .tasks.generate import Generate
 from .tasks.image_classify import ImageClassify
 from .tasks.image_embed import ImageEmbed
+from .tasks.image_text import ImageText
 from .tasks.multi_vector_embed import MultiVectorEmbed
 from .tasks.page_tag import PageTag
 from .tasks.read import Read
@@ -135,6 +136,8 @@ def load(name_or_folder: Name, *, task: Literal["image-to-text"], **options: Unp
 def load(
     name_or_folder: Name, *, task: Literal["zero-shot-image-classification"], **options: Unpack[LoadOptions]
 ) -> ZeroShotImage: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["image-text-to-text"], **options: Unpack[LoadOptions]) -> ImageText: ...
 @overload
 def load(name_or_folder: str | os.PathLike[str], *, task: str | None = None, **options: Unpack[LoadOptions]) -> Any: ...
 def load_model(

@@ -75,6 +75,7 @@ class GenerationOptions(TypedDict, total=False):
     num_assistant_tokens: int
     assistant_confidence_threshold: float
     stop_strings: str | Sequence[str]
+    skip_special_tokens: bool
     eos_token_id: int | Sequence[int]
     bos_token_id: int | None
     pad_token_id: int | None

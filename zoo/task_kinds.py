@@ -135,6 +135,8 @@ PROMPT_LOOKUP = CallOption(
     least=1,
 )
 WRITING = (MAX_NEW_TOKENS, NUM_BEAMS)
+GENERATION = (MAX_NEW_TOKENS, TEMPERATURE, SAMPLING_TOP_K, TOP_P, MIN_P, STOP, SEED, PROMPT_LOOKUP)
+PROMPT = CallOption(name="prompt", metavar="TEXT", help="what is asked about each image", required=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -288,7 +290,7 @@ TASKS: list[TaskKind] = [
         pipelines=("text-generation", "conversational"),
         heads={"ForCausalLM": "next token", "LMHeadModel": "next token"},
         model="CausalLM",
-        options=(MAX_NEW_TOKENS, TEMPERATURE, SAMPLING_TOP_K, TOP_P, MIN_P, STOP, SEED, PROMPT_LOOKUP),
+        options=GENERATION,
         streams=True,
         recipe="ContinueTexts",
         part=32,
@@ -426,6 +428,15 @@ TASKS: list[TaskKind] = [
         output="Logits",
         options=(LABELS, TEMPLATE),
         **_IMAGES,
+    ),
+    TaskKind(
+        name="image-text-to-text",
+        cls="image_text:ImageText",
+        help="the answer to --prompt TEXT about each INPUT, or to the last INPUT where that is no file",
+        model="ImageTextLM",
+        options=(PROMPT, *GENERATION),
+        streams=True,
+        **{**_IMAGES, "part": 16},
     ),
 ]
 # Heads with a loss and without a task: end of a class's name -> the name of its loss.

@@ -79,26 +79,26 @@ def test_commands(folder, tmp_path, capsys):
 
     talk = zoo.load(folder).conversation("Be brief.", max_new_tokens=4, do_sample=False)
     answer = "".join(talk.say("Hello"))
-    assert _command(talk, f"/save {tmp_path / 'talk.json'}") is None
+    assert _command(talk, f"/save {tmp_path / 'talk.json'}", []) is None
     before = list(talk.messages)
-    assert _command(talk, "/regenerate") == "Hello"
+    assert _command(talk, "/regenerate", []) == "Hello"
     assert "".join(talk.say("Hello")) == answer
-    _command(talk, "/system Be long.")
+    _command(talk, "/system Be long.", [])
     assert talk.messages == [{"role": "system", "content": "Be long."}]
-    _command(talk, f"/load {tmp_path / 'talk.json'}")
+    _command(talk, f"/load {tmp_path / 'talk.json'}", [])
     assert talk.messages == before
-    _command(talk, "/reset")
+    _command(talk, "/reset", [])
     assert talk.messages == before[:1]
-    _command(talk, "/system")
+    _command(talk, "/system", [])
     assert talk.messages == []
-    _command(talk, "/help")
+    _command(talk, "/help", [])
     assert "/regenerate" in capsys.readouterr().err
     (tmp_path / "bad.json").write_text('[{"role": "x"}]')
     for line in ("/what", "/save", "/regenerate", f"/load {tmp_path / 'none'}", f"/load {tmp_path / 'bad.json'}"):
         with pytest.raises(zoo.ZooError):
-            _command(talk, line)
+            _command(talk, line, [])
     with pytest.raises(zoo.ZooError, match="no chat template"):
-        _command(Continued(None, {}), "/system x")
+        _command(Continued(None, {}), "/system x", [])
 
 
 def test_text_into_a_pipe(capsys):

@@ -60,6 +60,7 @@ class GenerationConfig:
     a prompt of one token, as an encoder's decoder has; forced_eos_token_id: the last token that there is room for.
     suppress_tokens never follow, begin_suppress_tokens not first (nor after a forced first one); bad_words_ids: lists
     of one token each, which never follow but for end tokens.
+    skip_special_tokens: False keeps them in texts and stop strings, but for those that end a text.
     Speculative decoding changes the speed alone: tokens are guessed, and the model checks them together.
     prompt_lookup_num_tokens: the number of tokens that are guessed from an earlier place with the same last tokens, up
     to max_matching_ngram_size (2) of them.  assistant_model: a smaller model with the same tokens, which guesses
@@ -96,6 +97,7 @@ class GenerationConfig:
     num_assistant_tokens: int = 20
     assistant_confidence_threshold: float = 0.4
     stop_strings: tuple[str, ...] = ()
+    skip_special_tokens: bool = True
     eos_token_id: tuple[int, ...] = ()
     bos_token_id: int | None = None
     pad_token_id: int | None = None
@@ -163,8 +165,9 @@ class GenerationConfig:
             )
         if self.min_p is not None and not 0 <= _number("min_p", self.min_p) <= 1:
             raise InputError(f"min_p is {self.min_p}, expected a share from 0 to 1")
-        if not isinstance(self.do_sample, bool):
-            raise InputError(f"do_sample is {self.do_sample!r}, expected True or False")
+        for name in ("do_sample", "skip_special_tokens"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} is {getattr(self, name)!r}, expected True or False")
         if not (isinstance(self.early_stopping, bool) or self.early_stopping == "never"):
             raise InputError(f"early_stopping is {self.early_stopping!r}, expected True, False or 'never'")
 
@@ -247,6 +250,11 @@ class GenerationConfig:
     def candidates(self) -> int:
         """The number of candidates in a step of beam search: enough that num_beams of them do not end."""
         return self.num_beams if self.num_beams == 1 else self.num_beams * max(2, 1 + len(self.eos_token_id))
+
+    @property
+    def hidden_tokens(self) -> tuple[int, ...] | None:
+        """The special tokens that texts do not have; None: none of them is in a text."""
+        return None if self.skip_special_tokens else self.eos_token_id
 
     def new_tokens(self, prompt: int, context: int | None) -> int:
         """The largest number of tokens after a prompt of `prompt` tokens, for a model of `context` tokens."""

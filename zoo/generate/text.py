@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..inputs.image_prompt import ImagePrompt, ids_of
+
 if TYPE_CHECKING:
     from ..text.tokenizer import Tokenizer
 
@@ -18,12 +20,19 @@ class TextStream:
 
     `add` returns text that later tokens cannot change: incomplete characters are held back, and so is an end that may
     become a stop string.  `stopped`: True after a stop string; the text ends before it.
+    hidden: the special tokens that the text does not have; None: none is in it.
     """
 
-    def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stop_strings: Sequence[str] = ()):
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        prompt: Sequence[int] | ImagePrompt,
+        stop_strings: Sequence[str] = (),
+        hidden: Sequence[int] | None = None,
+    ):
         self.stopped = False
-        self._tokenizer, self._stop_strings = tokenizer, stop_strings
-        self._ids, self._done = [int(i) for i in prompt[-_TAIL:]], 0
+        self._tokenizer, self._stop_strings, self._hidden = tokenizer, stop_strings, hidden
+        self._ids, self._done = [int(i) for i in ids_of(prompt)[-_TAIL:]], 0
         self._read = len(self._ids)
         self._held = ""
 
@@ -44,8 +53,9 @@ class TextStream:
 
     def _texts(self) -> tuple[str, str]:
         """The text of the last certain tokens, and of them and the newer ones together, as decoding needs it."""
-        decode = self._tokenizer.backend.decode
-        return decode(self._ids[self._done : self._read]), decode(self._ids[self._done :])
+        ids = self._ids[self._done :]
+        before = ids[: self._read - self._done]
+        return _text_of(self._tokenizer, before, self._hidden), _text_of(self._tokenizer, ids, self._hidden)
 
     def _pass_on(self, new: str, last: bool) -> str:
         if self.stopped:
@@ -63,20 +73,32 @@ class TextStream:
 class StopStrings:
     """The `stop` of `generate` for stop strings: called with a row's tokens, True if their text has one of them."""
 
-    def __init__(self, tokenizer: Tokenizer, stop_strings: Sequence[str]):
-        self._tokenizer, self._stop_strings = tokenizer, stop_strings
+    def __init__(self, tokenizer: Tokenizer, stop_strings: Sequence[str], hidden: Sequence[int] | None = None):
+        self._tokenizer, self._stop_strings, self._hidden = tokenizer, stop_strings, hidden
         # A token may stand for one byte alone.
         self._tail = max(len(s.encode()) for s in stop_strings) + _TAIL
 
     def __call__(self, ids: Sequence[int]) -> bool:
-        text = self._tokenizer.backend.decode(ids[-self._tail :])
+        text = _text_of(self._tokenizer, ids[-self._tail :], self._hidden)
         return any(s in text for s in self._stop_strings)
 
 
-def text_of(tokenizer: Tokenizer, prompt: Sequence[int], ids: Sequence[int], stop_strings: Sequence[str] = ()) -> str:
+def text_of(
+    tokenizer: Tokenizer,
+    prompt: Sequence[int] | ImagePrompt,
+    ids: Sequence[int],
+    stop_strings: Sequence[str] = (),
+    hidden: Sequence[int] | None = None,
+) -> str:
     """The text that tokens add to a prompt."""
-    stream = TextStream(tokenizer, prompt, stop_strings)
+    stream = TextStream(tokenizer, prompt, stop_strings, hidden)
     return "".join([*(stream.add(int(i)) for i in ids), stream.finish()])
+
+
+def _text_of(tokenizer: Tokenizer, ids: Sequence[int], hidden: Sequence[int] | None) -> str:
+    if hidden is None:
+        return tokenizer.backend.decode(ids)
+    return tokenizer.backend.decode([i for i in ids if i not in hidden], skip_special_tokens=False)
 
 
 def _overlap(text: str, stop: str) -> int:

@@ -43,6 +43,11 @@ class ImageTextModel(Pretrained):
         return self.language_model.like
 
     @property
+    def embeddings(self) -> Any:
+        """Those of the decoder: their table `word`, and `max_positions`."""
+        return self.language_model.base_model.embeddings
+
+    @property
     def max_positions(self) -> int:
         """The length of the longest text, places of images counted."""
         return self.language_model.max_positions
@@ -129,7 +134,7 @@ class ImageTextModel(Pretrained):
         flat = features.reshape(-1, features.shape[2])
         here = t.ids == self.config.image_token_id
         at = (ops.cumsum(here.reshape(-1), 0).reshape(*here.shape) - 1) * here
-        words = self.language_model.base_model.embeddings(t)
+        words = self.embeddings(t)
         merged = ops.where(here[:, :, None], ops.embedding(at, flat, "image tokens"), words)
         return t._replace(input_ids=None, inputs_embeds=merged)
 
@@ -137,7 +142,7 @@ class ImageTextModel(Pretrained):
         """The vectors (T, D) of ids (T,), those of images (P, D) in their places."""
         t = self.language_model.tokens(ids[None])
         if features is None:
-            return self.language_model.base_model.embeddings(t)[0]
+            return self.embeddings(t)[0]
         embeds = self.merge(t, features[None]).inputs_embeds
         assert embeds is not None
         return embeds[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
@@ -27,14 +27,18 @@ class Turns(abc.ABC):
         self.messages: list[dict[str, Any]] = [] if system is None else [{"role": "system", "content": system}]
         self.left_out = 0
 
-    def say(self, text: str) -> Iterator[str]:
-        """The answer to a text in pieces as they come.
+    def say(self, text: str | list[dict[str, Any]], images: Sequence[Any] = ()) -> Iterator[str]:
+        """The answer to a text, or to the parts of a message, in pieces as they come.  images: for a model that reads
+        them.
 
         An answer that is broken off, as by KeyboardInterrupt or `close`, stays in `messages` as far as it came; without
         any answer the text does not stay either.
         """
         answer, ended = "", False
-        self.messages.append({"role": "user", "content": text})
+        content: Any = text
+        if images:
+            content = [*map(self.image_part, images), {"type": "text", "text": text}]
+        self.messages.append({"role": "user", "content": content})
         try:
             for piece in self._answer():
                 answer += piece
@@ -45,6 +49,10 @@ class Turns(abc.ABC):
                 self.messages.append({"role": "assistant", "content": answer})
             else:
                 self.messages.pop()
+
+    def image_part(self, image: Any) -> dict[str, Any]:
+        """The part of a message that is an image."""
+        return {"type": "image", "image": image}
 
     @abc.abstractmethod
     def _answer(self) -> Iterator[str]:
@@ -67,7 +75,9 @@ class Conversation(Turns):
         self.known = llm.prompt_cache()
 
     def save_cache(self, path: str | os.PathLike[str]) -> None:
-        """Write the messages with their keys and values to a safetensors file."""
+        """Write the messages with their keys and values to a safetensors file; InputError for a chat with images."""
+        if not all(isinstance(one["content"], str) for one in self.messages):
+            raise InputError(f"{path}: a chat with images cannot be saved: its file would lack them")
         about = {"messages": json.dumps(self.messages, ensure_ascii=False), "left_out": str(self.left_out)}
         self.known.save_cache(path, about)
 
@@ -104,7 +114,9 @@ class Conversation(Turns):
 def checked_messages(messages: list[Any], where: object) -> list[dict[str, Any]]:
     """The messages of a saved chat, if they are some; InputError otherwise."""
     for i, one in enumerate(messages):
-        fits = isinstance(one, dict) and isinstance(one.get("content"), str)
+        content = one.get("content") if isinstance(one, dict) else None
+        parts = content if isinstance(content, list) and content else [{"text": content}]
+        fits = all(isinstance(p, dict) and isinstance(p.get("text", p.get("image")), str) for p in parts)
         if not fits or one.get("role") not in ("system", "user", "assistant"):
             raise InputError(f"{where}: item {i} is {str(one)[:80]}, expected a role and a content")
     return messages

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..errors import InputError, UnsupportedError, ZooError
 from ..generate import PREFIX_CACHE_BYTES, ContinuousBatch, Generated, GenerationConfig, PromptCache, generate, stream
 from ..generate.perplexity import perplexity
 from ..generate.text import StopStrings, TextStream, text_of
+from ..inputs.image_prompt import ImagePrompt
 from ..pretrained import Pretrained
 from ..text.chat import ChatTemplate, Messages
 from ..text.long_texts import ids_within
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
     from ..keywords import GenerationOptions
     from ..text.tokenizer import Tokenizer
-
-# Prompts that are computed at once: each step reads all weights, whatever the number of rows.
-ROWS = 16
 
 
 class TokenScore(NamedTuple):
@@ -64,6 +62,14 @@ class Generate(TextTask):
 
     name = "generate"
     results = Texts()
+    prompts_at_once: ClassVar[int] = 16  # each step reads all weights, whatever the number of rows
+    template_options: ClassVar[tuple[str, ...]] = (
+        "tools",
+        "documents",
+        "continue_final_message",
+        "template",
+        "variables",
+    )
 
     def __init__(
         self,
@@ -171,7 +177,7 @@ class Generate(TextTask):
         """A chat that goes on turn by turn; options as for `chat`."""
         return Conversation(self, system, **options)
 
-    def chat_ids(self, messages: Messages, options: Mapping[str, Any]) -> tuple[list[int], GenerationConfig]:
+    def chat_ids(self, messages: Messages, options: Mapping[str, Any]) -> tuple[Any, GenerationConfig]:
         """The tokens of a chat up to where the answer begins, and how to go on, from the options of `chat`."""
         config, shown = self._split(options)
         return self._chat_prompt(messages, shown), config
@@ -196,7 +202,7 @@ class Generate(TextTask):
 
     def stream_ids(
         self,
-        ids: list[int],
+        ids: list[int] | ImagePrompt,
         config: GenerationConfig,
         cache: KVCache | PromptCache | None = None,
         taken: list[int] | None = None,
@@ -207,7 +213,7 @@ class Generate(TextTask):
             known, cache = cache, cache.begin(ids, room)
             taken = known.ids
         tokens = stream(self._model, ids, config, cache=cache)
-        text = TextStream(self.tokenizer, ids, config.stop_strings)
+        text = TextStream(self.tokenizer, ids, config.stop_strings, config.hidden_tokens)
 
         def pieces() -> Iterator[str]:
             for token in tokens:
@@ -237,9 +243,8 @@ class Generate(TextTask):
 
     def _split(self, options: Mapping[str, Any]) -> tuple[GenerationConfig, dict[str, Any]]:
         """The options of generation, and those of the chat template."""
-        names = ("tools", "documents", "continue_final_message", "template", "variables")
-        shown = {k: v for k, v in options.items() if k in names}
-        return self._merge_options({k: v for k, v in options.items() if k not in names}), shown
+        shown = {k: v for k, v in options.items() if k in self.template_options}
+        return self._merge_options({k: v for k, v in options.items() if k not in shown}), shown
 
     def _merge_options(self, options: Mapping[str, Any]) -> GenerationConfig:
         """The checkpoint's options of generation with a caller's."""
@@ -279,7 +284,7 @@ class Generate(TextTask):
             raise InputError("the prompt is empty, and this tokenizer has no token for the beginning")
         return ids
 
-    def _chat_prompt(self, messages: Messages, shown: dict[str, Any]) -> list[int]:
+    def _chat_prompt(self, messages: Messages, shown: dict[str, Any]) -> Any:
         if self.template is None:
             raise UnsupportedError(
                 "the checkpoint has no chat template: it was trained to go on from a text, llm(text), not to answer"
@@ -290,7 +295,7 @@ class Generate(TextTask):
     def _generate_all(
         self,
         given: Sequence[Any],
-        ids_of: Callable[[Any], list[int]],
+        ids_of: Callable[[Any], Any],
         config: GenerationConfig,
         details: bool,
         progress: bool | None,
@@ -299,30 +304,34 @@ class Generate(TextTask):
     ) -> Any:
         """What follows each prompt.  given: prompts, or errors in the places of some; ids_of: the tokens of one."""
         out: list[Any] = [None] * len(given)
-        prompts: list[tuple[int, list[int]]] = []
-        for i, one in enumerate(given):
-            try:
-                if isinstance(one, ZooError):
-                    raise one
-                prompts.append((i, ids := ids_of(one)))
-                config.new_tokens(len(ids), self._model.max_positions)
-            except ZooError as e:
-                out[i] = e if single or e.index is not None else e.about(name, i)
-        prompts = [(i, ids) for i, ids in prompts if out[i] is None]
-        stop = StopStrings(self.tokenizer, config.stop_strings) if config.stop_strings else None
-        rows = max(1, ROWS // max(config.num_beams, config.num_return_sequences))
-        with Progress(len(prompts), progress) as advance:
-            for at in range(0, len(prompts), rows):
-                index, some = map(list, zip(*prompts[at : at + rows], strict=True))
-                found = generate(self._model, some, config, stop=stop, first=at)
-                for i, ids, continuations in zip(index, some, found, strict=True):
-                    made = [self._result_of(ids, one, config, details) for one in continuations]
-                    out[i] = made if config.num_return_sequences > 1 else made[0]
-                advance(len(some))
+        stop = None
+        if config.stop_strings:
+            stop = StopStrings(self.tokenizer, config.stop_strings, config.hidden_tokens)
+        rows, first = max(1, self.prompts_at_once // max(config.num_beams, config.num_return_sequences)), 0
+        prompts: dict[int, Any] = {}
+        with Progress(len(given), progress) as advance:
+            for i, one in enumerate(given):
+                try:
+                    if isinstance(one, ZooError):
+                        raise one
+                    ids = ids_of(one)
+                    config.new_tokens(len(ids), self._model.max_positions)
+                    prompts[i] = ids
+                except ZooError as e:
+                    out[i] = e if single or e.index is not None else e.about(name, i)
+                    advance(1)
+                if prompts and (len(prompts) == rows or i + 1 == len(given)):
+                    found = generate(self._model, list(prompts.values()), config, stop=stop, first=first)
+                    for (k, ids), continuations in zip(prompts.items(), found, strict=True):
+                        made = [self._result_of(ids, one, config, details) for one in continuations]
+                        out[k] = made if config.num_return_sequences > 1 else made[0]
+                    first += len(prompts)
+                    advance(len(prompts))
+                    prompts = {}
         return collect_results(out, single)
 
-    def _result_of(self, prompt: list[int], found: Generated, config: GenerationConfig, details: bool) -> Any:
-        text = text_of(self.tokenizer, prompt, found.ids.tolist(), config.stop_strings)
+    def _result_of(self, prompt: Any, found: Generated, config: GenerationConfig, details: bool) -> Any:
+        text = text_of(self.tokenizer, prompt, found.ids.tolist(), config.stop_strings, config.hidden_tokens)
         if not details:
             return text
         names = self.tokenizer.tokens(found.ids)

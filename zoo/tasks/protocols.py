@@ -78,6 +78,18 @@ class CausalLM(TextModel, Decoder, Protocol):
     """A model for `zoo.generate`."""
 
 
+class ImageTextLM(Decoder, Protocol):
+    """A model for `zoo.generate`, whose prompts may have images."""
+
+    vision_model: Any
+
+    def image_length(self, grid: tuple[int, int]) -> int:
+        """The number of tokens of an image of h x w patches."""
+        ...
+
+    def prompt(self, ids: Any, images: list[Any]) -> Any: ...
+
+
 class ImageEmbeddings(Protocol):
     prefix_tokens: Sequence[Array]  # the tokens before the patches, in arrays (1, tokens, D)
 

@@ -99,8 +99,11 @@ class ChatTemplate:
         self._check_left_out(name, every, text)
         return _cut_at_end(text, final) if continue_final_message else text
 
-    def encode(self, messages: Messages, **options: Any) -> list[int]:
-        """The tokens for some messages; options as for `render`.  Special tokens come from the template alone."""
+    def encode(self, messages: Messages, expand: Callable[[str], str] = str, **options: Any) -> list[int]:
+        """The tokens for some messages; options as for `render`.  Special tokens come from the template alone.
+
+        expand: is given the template's text, in one piece or in several, and returns what stands in its place.
+        """
         source = self.sources[self._name(options.get("template"), options.get("tools"))]
         special, control = self._control_tokens(source)
         parts = [(m, special if _role(m) == "assistant" else control) for m in _as_list(messages, "messages")]
@@ -108,13 +111,13 @@ class ChatTemplate:
         every = [*parts, *((value, control) for value in more.values())]
         found = {token for value, pattern in every for text in _texts(value) for token in pattern.findall(text)}
         if not found:
-            return self._encode(self.render(messages, **options))
+            return self._encode(expand(self.render(messages, **options)))
         marks = _Marks(sorted(found), [value for value, _ in every])
         options = {**options, **{name: marks.put(value, control) for name, value in more.items()}}
         rendered = self.render([marks.put(value, pattern) for value, pattern in parts], **options)
         ids: list[int] = []
         for i, (is_text, piece) in enumerate(marks.pieces(rendered)):
-            encode = self._encode_plain if is_text else self._encode
+            encode, piece = (self._encode_plain, piece) if is_text else (self._encode, expand(piece))
             ids += self._encode_continuation(piece, encode) if i else encode(piece)
         return ids
 

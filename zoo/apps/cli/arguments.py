@@ -143,6 +143,7 @@ def _embed(add: Add) -> None:
 def _chat(add: Add) -> None:
     add_options(add, find_tasks("generate"))
     add("--system", metavar="TEXT", help="the system message, with instructions for the answers")
+    add("--image", action="append", metavar="FILE", help="an image for the first message; may be repeated")
     add("--server", metavar="URL", help="a server that has the model NAME, such as zoo serve; ZOO_API_KEY is its key")
 
 

@@ -6,15 +6,16 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from ...devices import AUTO, resolve_device
-from ...errors import InputError, ZooError
+from ...errors import InputError, UnsupportedError, ZooError
 from ...files.atomic_write import atomic_write
 from ...files.json_file import parse_json_list, read_bounded
+from ...images import open_image
 from ...runner import Runner
 from ...task_kinds import find_tasks
 from ...tasks.conversation import Conversation, checked_messages
@@ -30,6 +31,7 @@ HELP = """\
 /reset        begin anew, with the same system message
 /system TEXT  begin anew with this system message; without TEXT with none
 /regenerate   another answer to the last message
+/image FILE   show an image with the next message
 /save FILE    write the conversation to a file
 /load FILE    continue from such a file; FILE.safetensors keeps what was computed, too
 /help         this list
@@ -44,7 +46,7 @@ class Continued:
     def __init__(self, llm: Any, options: dict[str, Any]):
         self.llm, self.options, self.messages = llm, options, list[dict[str, Any]]()
 
-    def say(self, text: str) -> Iterator[str]:
+    def say(self, text: str, images: Sequence[str] = ()) -> Iterator[str]:
         """The text that follows."""
         self.messages = [{"role": "user", "content": text}]
         yield from self.llm.stream(text, **self.options)
@@ -60,7 +62,7 @@ def chat(args: argparse.Namespace) -> None:
         talk = ServerConversation(args.server, args.name, args.system, options)
     else:
         args.device = args.device or AUTO
-        llm: Any = load(args, "generate")
+        llm: Any = _load_writer(args)
         if args.device == AUTO:
             device = resolve_device(AUTO, args.dtype)
             say_device(None if device == "onnx" and type(llm.model.runner) is Runner else device)  # 16-bit weights
@@ -72,15 +74,18 @@ def chat(args: argparse.Namespace) -> None:
         say(f"{args.name} has no chat template: it goes on from each text")
     if watched:
         say(f"{args.name}: Ctrl-C stops an answer, Ctrl-D ends, /help lists commands.")
-    left_out = 0
+    left_out, images = 0, list[str](args.image or ())
+    if images:
+        _check_reads_images(talk)
     for line in _turns(watched):
         try:
-            text: str | None = line
+            text: Any = line
             if watched and line.startswith("/"):
-                text = line[1:] if line.startswith("//") else _command(talk, line)
+                text = line[1:] if line.startswith("//") else _command(talk, line, images)
             if text is None:
                 continue
-            answer: Any = talk.say(text)
+            answer: Any = talk.say(text, tuple(images))
+            images.clear()
             with closing(answer):
                 for piece in answer:
                     sys.stdout.write(printable(piece))
@@ -99,8 +104,23 @@ def chat(args: argparse.Namespace) -> None:
         sys.stdout.flush()
 
 
-def _command(talk: Any, line: str) -> str | None:
-    """Do what a line with a slash says -> a message to send, if that is part of it."""
+def _load_writer(args: argparse.Namespace) -> Any:
+    """The language model that a command names, which may read images too."""
+    try:
+        return load(args, "generate")
+    except UnsupportedError:
+        with suppress(UnsupportedError):
+            return load(args, "image-text-to-text")
+        raise
+
+
+def _check_reads_images(talk: Any) -> None:
+    if isinstance(talk, Continued) or (isinstance(talk, Conversation) and talk.llm.reads != "image"):
+        raise InputError("an image: the model reads texts alone")
+
+
+def _command(talk: Any, line: str, images: list[str]) -> Any:
+    """Do what a line with a slash says -> a message to send, if that is part of it.  images: of the next message."""
     name, _, rest = line[1:].partition(" ")
     rest, messages = rest.strip(), talk.messages
     if name == "help":
@@ -117,6 +137,12 @@ def _command(talk: Any, line: str) -> str | None:
             raise InputError("there is no message to answer again")
         text, talk.messages = messages[last]["content"], messages[:last]
         return text
+    elif name == "image" and rest:
+        _check_reads_images(talk)
+        path = os.path.expanduser(rest)
+        open_image(path)  # an error now, not with the next message
+        images.append(path)
+        say(f"{len(images)} images go with the next message")
     elif name in ("save", "load") and rest:
         path = Path(os.path.expanduser(rest))
         if path.suffix == ".safetensors":

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...errors import InputError, ZooError
+from ...images.data_uri import data_uri
 from ...tasks.conversation import Turns
 
 SECONDS = 600  # without a byte
@@ -32,6 +33,9 @@ class ServerConversation(Turns):
         if options.pop("do_sample", True) is False:
             options["temperature"] = 0
         self.options = {NAMES.get(name, name): value for name, value in options.items()}
+
+    def image_part(self, image: Any) -> dict[str, Any]:
+        return {"type": "image_url", "image_url": {"url": data_uri(image)}}
 
     def _answer(self) -> Iterator[str]:
         begin = int(self.messages[0]["role"] == "system")

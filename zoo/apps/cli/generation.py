@@ -24,9 +24,12 @@ def load(args: argparse.Namespace, task: str | None, **more: Any) -> Any:
 
 
 def write(llm: Any, texts: list[str], options: dict[str, Any]) -> None:
-    """Write each text and its continuation, piece by piece."""
+    """Write each text and its continuation, or what is written about each of several images, piece by piece."""
     for text in texts:
-        sys.stdout.write(printable(text))
+        if llm.reads == "text":
+            sys.stdout.write(printable(text))
+        elif len(texts) > 1:
+            sys.stdout.write(f"{printable(text)}: ")
         for piece in llm.stream(text, **options):
             sys.stdout.write(printable(piece))
             sys.stdout.flush()

@@ -28,9 +28,12 @@ def run(args: argparse.Namespace) -> None:
         raise UsageError("no INPUT: give texts or paths of images, or '-' for the lines of stdin")
     terminal = terminal_of(args)
     if args.task is not None:  # an error before anything is loaded
-        check_options(args, *find_tasks(args.task))
+        kinds = find_tasks(args.task)
+        _take_prompt(args, kinds[0])
+        check_options(args, *kinds)
     task: Any = load(args, args.task, adapter=args.adapter)
     kind: TaskKind = task.kind
+    _take_prompt(args, kind)
     _check(args, kind)
     as_json = terminal.json
 
@@ -93,6 +96,13 @@ def _with_errors(task: Any, results: list[Any], error: BatchError | None) -> lis
 def _show(terminal: Terminal, task: Any, inputs: list[str], results: list[Any], error: BatchError | None) -> None:
     good = [i for i in range(len(results)) if error is None or i not in error.errors]
     terminal.show(task, [inputs[i] for i in good], [results[i] for i in good])
+
+
+def _take_prompt(args: argparse.Namespace, kind: TaskKind) -> None:
+    """Let the last INPUT be what is asked about the others, where it is no file and nothing else is asked."""
+    asks = kind.option("prompt") is not None and args.prompt is None
+    if asks and len(args.inputs) > 1 and not os.path.exists(args.inputs[-1]):
+        args.prompt = args.inputs.pop()
 
 
 def _check(args: argparse.Namespace, kind: TaskKind) -> None:

@@ -72,7 +72,7 @@ class Writer:
                 constraint = None if grammar is None else grammar.matcher()
                 own: dict[str, Any] = {"index": j, "constraint": constraint, "owner": client.get()}
                 request = Request(ids, config, top=top, context=context, **own)
-                text = TextStream(one.task.tokenizer, ids, config.stop_strings)
+                text = TextStream(one.task.tokenizer, ids, config.stop_strings, config.hidden_tokens)
                 self.choices.append(Choice(len(self.choices), request, text, self._pieces, asked.stream))
                 self.reports.append(TokenReport(one.bytes_of, ids, len(before)))
         late = ApiError(504, f"no answer within {models.seconds:g} s", code="timeout")

@@ -1,0 +1,59 @@
+"""The text that stands for an image in a prompt: a token for each of its vectors, and what marks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+Grid = tuple[int, int]  # rows and columns of an image's tiles; (0, 0): it is one
+
+
+class ImagePlaces(NamedTuple):
+    """What a family's chat templates write for an image, and the function that makes a text of its tiles.
+
+    expand: of the grid of tiles, and of the vectors of a tile.
+    """
+
+    token: str
+    expand: Callable[[Grid, int], str]
+    repeated: str  # the token of each place, image_token_id
+
+
+FAKE, GLOBAL, IMAGE = "<fake_token_around_image>", "<global-img>", "<image>"
+
+
+def _text_of_tiles(grid: Grid, count: int) -> str:
+    """Idefics3's: the tiles row by row, each named by its place, and the whole image."""
+    rows, columns = grid
+    whole = f"{FAKE}{GLOBAL}{IMAGE * count}{FAKE}"
+    if grid == (0, 0):
+        return whole
+    lines = (
+        "".join(f"{FAKE}<row_{r + 1}_col_{c + 1}>{IMAGE * count}" for c in range(columns)) + "\n" for r in range(rows)
+    )
+    return "".join(lines) + "\n" + whole
+
+
+# model_type of config.json -> how its prompts have images.
+PLACES: dict[str, ImagePlaces] = {
+    "idefics3": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
+    "smolvlm": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
+}
+
+
+class Expansion:
+    """Puts images in the places of a text's tokens, one after the other; `used`: the tokens that it has found."""
+
+    def __init__(self, places: ImagePlaces, images: Sequence[tuple[Grid, int]]):
+        """images: the grid of each one's tiles, and the vectors of a tile."""
+        self._places, self.used = places, 0
+        self._left: Iterator[tuple[Grid, int]] = iter(images)
+
+    def __call__(self, text: str) -> str:
+        first, *rest = text.split(self._places.token)
+        parts = [first]
+        for part in rest:
+            image = next(self._left, None)
+            self.used += 1
+            parts += [self._places.token if image is None else self._places.expand(*image), part]
+        return "".join(parts)
