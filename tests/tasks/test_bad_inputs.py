@@ -217,3 +217,17 @@ def test_what_is_returned() -> None:
     again = pickle.loads(pickle.dumps(e.value))
     assert (again.results, str(again)) == ([3, None], str(e.value))
     assert map_good(str, [1, bad, 2]) == ["1", bad, "2"]
+
+
+def test_a_million_wrong_inputs_end_soon():
+    """The first 10,000 say that the wrong thing was passed; beside one text, each has its own error."""
+    from zoo.tasks.arguments import collect_results, texts_or_errors
+
+    with pytest.raises(InputError, match=r"1,000,000 items, and none of the first 10,000 is a text: texts\[0\]") as e:
+        texts_or_errors([5] * 1_000_000, "texts")
+    assert not isinstance(e.value, BatchError)
+    found, single = texts_or_errors(["a", *[5] * 10_001], "texts")
+    with pytest.raises(BatchError) as e:
+        collect_results(found, single)
+    assert (e.value.results[0], len(e.value.errors)) == ("a", 10_001)
+    assert e.value.errors[1].__traceback__ is None  # which would keep what was passed

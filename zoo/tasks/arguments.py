@@ -14,6 +14,8 @@ import numpy as np
 from ..errors import BatchError, InputError, ZooError
 from ..text.given import check_text, given_items
 
+MANY_ITEMS = 10_000  # of which at least one can be used
+
 R = TypeVar("R")
 
 
@@ -25,10 +27,21 @@ def as_texts(value: Any, name: str, least: int = 1) -> tuple[list[str], bool]:
 
 
 def texts_or_errors(value: Any, name: str, least: int = 1) -> tuple[list[str | ZooError], bool]:
-    """As `as_texts`, with an error in the place of each text of several that is none."""
+    """As `as_texts`, with an error in the place of each text of several that is none.
+
+    InputError: none of the first 10,000 is a text, as where a column of numbers was meant to be another.
+    """
     if isinstance(value, str):
         return [check_text(value, name)], True
-    return [text_or_error(text, name, i) for i, text in enumerate(as_list(value, name, least))], False
+    items = as_list(value, name, least)
+    found = [text_or_error(text, name, i) for i, text in enumerate(items[:MANY_ITEMS])]
+    if len(items) > MANY_ITEMS:
+        if not any(isinstance(one, str) for one in found):
+            raise InputError(
+                f"has {len(items):,} items, and none of the first {MANY_ITEMS:,} is a text: {found[0]}", argument=name
+            )
+        found += [text_or_error(text, name, i) for i, text in enumerate(items[MANY_ITEMS:], MANY_ITEMS)]
+    return found, False
 
 
 def text_or_error(value: Any, name: str, index: int) -> str | ZooError:
@@ -36,7 +49,7 @@ def text_or_error(value: Any, name: str, index: int) -> str | ZooError:
     try:
         return check_text(value, name, index)
     except InputError as e:
-        return e
+        return e.with_traceback(None)  # its frames would keep what they had
 
 
 def as_iterable(value: Any, name: str) -> Iterable[Any]:
@@ -73,7 +86,7 @@ def result_or_error(
             raise item
         return function(item)
     except ZooError as e:
-        return e if count == 1 or e.index is not None else e.about(name, index)
+        return e.with_traceback(None) if count == 1 or e.index is not None else e.about(name, index)
 
 
 def collect_results(found: Sequence[Any], single: bool) -> Any:
