@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from zoo.apps.cli import doctor, main
+from zoo.guards import confined
 from zoo.registry import FAMILIES
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +43,41 @@ def test_doctor(monkeypatch, capsys, tmp_path):
     assert found["settings"]["HF_TOKEN"] == "set"
     monkeypatch.setenv("ZOO_DEVICE", "tpu")
     assert "device 'tpu'" in doctor.describe()["engine"]["problem"]
+
+
+NO_FILTER = ("    _filter_system_calls()\n", "")
+NO_MEMORY_LIMIT = ('_limit("AS", own', '_limit("none", own')
+NO_LIMITS = ("    import resource\n", "    raise ImportError\n")
+SYSTEMS: dict[str, tuple[list[tuple[str, str]], set[str]]] = {
+    "linux": ([], set()),
+    "macos": ([NO_FILTER, NO_MEMORY_LIMIT], {"memory"}),
+    "windows": ([NO_FILTER, NO_LIMITS], {"files", "network", "processes", "memory"}),
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_what_the_confined_process_lacks(system, monkeypatch, tmp_path, in_terminal):
+    """macOS and Windows as far as they can be had elsewhere: without the filter, a limit of memory, or any limit."""
+    pytest.importorskip("resource", reason="needs limits to take away, which Windows has not")
+    changes, lacks = SYSTEMS[system]
+    source = Path(confined.child.__file__).read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in source
+        source = source.replace(old, new)
+    (tmp_path / "child.py").write_text(source, encoding="utf-8")
+    if system != "linux" or sys.platform == "linux":
+        monkeypatch.setattr(confined.child, "__file__", str(tmp_path / "child.py"))
+        found = set(doctor.describe()["confined"]["freedoms"])
+        assert found - {"processes"} == lacks - {"processes"}  # root may start some everywhere but behind the filter
+        assert system != "linux" or not found
+        shown = " ".join(in_terminal("doctor").split())
+        assert ("no files, no network, no processes, memory limited" in shown) == (not found)
+        assert ("memory has no limit" in shown) == ("memory" in lacks)
+
+
+def test_without_a_confined_process(monkeypatch, in_terminal):
+    monkeypatch.setattr(sys, "executable", "")
+    assert "there is no Python to start" in " ".join(in_terminal("doctor").split())
 
 
 def test_what_is_missing_is_named_with_its_command(monkeypatch, in_terminal):

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import BatchError, InputError, ZooError
 from ..text.given import check_text, given_items
 
-MANY_ITEMS = 10_000  # of which at least one can be used
+PROBE_ITEMS = 10_000  # one of so many can be used, or the call is about something else
 
 R = TypeVar("R")
 
@@ -34,13 +34,13 @@ def texts_or_errors(value: Any, name: str, least: int = 1) -> tuple[list[str | Z
     if isinstance(value, str):
         return [check_text(value, name)], True
     items = as_list(value, name, least)
-    found = [text_or_error(text, name, i) for i, text in enumerate(items[:MANY_ITEMS])]
-    if len(items) > MANY_ITEMS:
+    found = [text_or_error(text, name, i) for i, text in enumerate(items[:PROBE_ITEMS])]
+    if len(items) > PROBE_ITEMS:
         if not any(isinstance(one, str) for one in found):
             raise InputError(
-                f"has {len(items):,} items, and none of the first {MANY_ITEMS:,} is a text: {found[0]}", argument=name
+                f"has {len(items):,} items, and none of the first {PROBE_ITEMS:,} is a text: {found[0]}", argument=name
             )
-        found += [text_or_error(text, name, i) for i, text in enumerate(items[MANY_ITEMS:], MANY_ITEMS)]
+        found += [text_or_error(text, name, i) for i, text in enumerate(items[PROBE_ITEMS:], PROBE_ITEMS)]
     return found, False
 
 

@@ -17,6 +17,8 @@ import numpy as np
 from ... import __version__, get_num_threads
 from ...devices import placement, resolve_device
 from ...errors import ZooError
+from ...guards.confined import FailedError, StoppedError
+from ...guards.freedoms import find_freedoms
 from ...optional import pip_install
 from ...weights.memory import machine_memory, size_text
 from .terminal import Terminal, json_text, terminal_of
@@ -61,6 +63,13 @@ FLAGS = {
     "bf16": "bfloat16 products",
     "sve": "long vectors",
 }
+# What a confined process lacks where it is free to do a thing.
+LIMITS = {
+    "files": "can be opened",
+    "network": "can be used",
+    "processes": "can be started",
+    "memory": "has no limit",
+}
 SETTINGS = ("ZOO_", "HF_", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 
 
@@ -84,6 +93,7 @@ def describe() -> dict[str, Any]:
         "processor": _processor(),
         "memory": machine_memory(),
         "engine": _engine(),
+        "confined": _confinement(),
         "packages": {name: _version(name) for name in NEEDED_PACKAGES},
         "extras": {extra: {name: _version(name) for name in names} for extra, (names, _) in EXTRAS.items()},
         "caches": {"checkpoints": _folder(Path(constants.HF_HUB_CACHE)), **_graphs()},
@@ -135,6 +145,25 @@ def _engine() -> dict[str, Any]:
     return {"auto": device, "why": why, "problem": problem}
 
 
+def _confinement() -> dict[str, Any]:
+    """What a process that opens strangers' files can do all the same."""
+    try:
+        return {"freedoms": find_freedoms(), "problem": None}
+    except (ZooError, FailedError, StoppedError) as e:
+        return {"freedoms": None, "problem": str(e)}
+
+
+def _confinement_line(found: dict[str, Any]) -> str:
+    """A line about the confined process."""
+    if found["freedoms"] is None:
+        return f"none: {found['problem']}; templates, PDFs and audio cannot be read"
+    missing = [f"{name} {LIMITS[name]}" for name in found["freedoms"]]
+    if not missing:
+        return "no files, no network, no processes, memory limited"
+    advice = "run strangers' files in a container or a virtual machine (SECURITY.md)"
+    return f"time is limited, but {', '.join(missing)}: {advice}"
+
+
 def _version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
@@ -178,6 +207,7 @@ def _show(terminal: Terminal, found: dict[str, Any]) -> None:
         ("fast for", flags),
         ("NumPy", f"{of['blas']}" + (f", kernels for {of['kernels']}" if of["kernels"] else "")),
         ("memory", "not known" if found["memory"] is None else size_text(found["memory"])),
+        ("confined", _confinement_line(found["confined"])),
         ("device auto", f"{engine_['auto']}: {engine_['why']}"),
     ]
     if engine_["problem"]:
