@@ -11,6 +11,7 @@ from .. import ops
 from ..errors import InputError, ZooError
 from .arguments import check_count, collect_results, texts_or_errors
 from .base import TextTask, softmax
+from .notebook import html_table
 from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ class Span(NamedTuple):
     score: float  # probability of its first token times that of its last, among the tokens of its window
     start: int
     end: int
+
+    def _repr_html_(self) -> str:
+        return html_table([self])
 
 
 class Answers(ResultFormat):

@@ -22,6 +22,7 @@ from ..runner import runner_for
 from ..task_kinds import Input, TaskKind, find_tasks
 from ..typing import Array
 from ..warning import warn
+from .notebook import with_rows
 from .pipeline_names import with_pipeline_names
 from .progress import Progress
 from .results import ResultFormat
@@ -67,7 +68,7 @@ class Task:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "__call__" in vars(cls):
-            cls.__call__ = with_pipeline_names(cls.__call__)
+            cls.__call__ = with_pipeline_names(with_rows(cls.__call__))
 
     def __init__(self, model: Pretrained, checkpoint: Checkpoint | None = None):
         self.model, self.checkpoint = model, checkpoint

@@ -17,6 +17,7 @@ from ..images import MAX_PIXELS, ImageFile, ImageInput
 from ..typing import Array
 from .arguments import collect_results
 from .image_task import ImageOptions, ImageTask, as_images, floats, save_png
+from .notebook import html_picture
 from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class DepthMap:
         if path is not None:
             save_png(drawn, path)
         return drawn
+
+    def _repr_html_(self) -> str:
+        return html_picture(self.picture())
 
 
 class DepthOutput(Protocol):

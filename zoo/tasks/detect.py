@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
-from ..errors import check_choice
+from ..errors import ZooError, check_choice
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_image
 from ..images.boxes import RULES, Detection, check_fraction, draw_boxes, post_process_object_detection
 from .arguments import collect_results, pair_with_inputs, result_or_error
 from .image_task import ImageOptions, ImageTask, as_images, floats, save_png
+from .notebook import html_picture, html_table
 from .results import LABEL, Lines, ResultFormat
 from .segment import palette
 
@@ -52,6 +53,13 @@ class Detections(list[Detection]):
         if path is not None:
             save_png(image, path)
         return image
+
+    def _repr_html_(self) -> str:
+        try:
+            picture = html_picture(self.draw())
+        except ZooError:  # its file is not there any more
+            picture = ""
+        return picture + html_table(self)
 
 
 class Objects(ResultFormat):

@@ -20,6 +20,7 @@ from ..images.segments import ObjectArea
 from ..typing import Array
 from .arguments import collect_results, map_good, pair_with_inputs, result_or_error
 from .image_task import ImageOptions, ImageTask, as_images, save_png
+from .notebook import html_picture, html_table
 from .results import Lines, ResultFormat
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ class Segmentation:
         if path is not None:
             save_png(drawn, path)
         return drawn
+
+    def _repr_html_(self) -> str:
+        return html_picture(self.overlay()) + html_table(self.labels)
 
 
 class Segmentations(ResultFormat):

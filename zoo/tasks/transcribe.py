@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields, replace
 from functools import partial
+from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
@@ -24,6 +25,7 @@ from ..text.tokenizer import Tokenizer
 from .arguments import check_count, collect_results, result_or_error
 from .base import Task, check_vocabulary
 from .image_task import as_images
+from .notebook import html_table
 from .progress import Progress
 from .results import Lines, ResultFormat
 
@@ -45,6 +47,9 @@ class Transcription(NamedTuple):
     text: str
     language: str | None
     segments: list[Segment]
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.text)}</p>{html_table(self.segments)}"
 
 
 class Transcriptions(ResultFormat):

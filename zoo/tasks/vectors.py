@@ -14,6 +14,7 @@ import numpy as np
 from ..checkpoint.sentence_encoder import normalize
 from ..errors import InputError, check_choice
 from ..warning import warn
+from .notebook import as_rows
 
 PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
 MIN_RANGE_VECTORS = 100  # vectors whose ranges are a poor guess at those of all
@@ -217,13 +218,13 @@ def semantic_search(
             best, order = _largest(best, top_k)
             index = np.take_along_axis(index, order, 1)
         found += [[Hit(int(i), float(s)) for i, s in zip(*row, strict=True)] for row in zip(index, best, strict=True)]
-    return found
+    return as_rows(found)
 
 
 def nearest_of(scores: np.ndarray, top_k: int) -> list[list[Hit]]:
     """The `top_k` largest of each row of scores (N, M), sorted; equal ones keep their order."""
     best = zip(*_largest(scores, top_k), strict=True)
-    return [[Hit(int(i), float(s)) for s, i in zip(*row, strict=True)] for row in best]
+    return as_rows([[Hit(int(i), float(s)) for s, i in zip(*row, strict=True)] for row in best])
 
 
 def _blocks(x: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:

@@ -17,6 +17,7 @@ import numpy as np
 from ...errors import InputError
 from ...images import MAX_PIXELS, ImageInput, open_pixels
 from ...images.boxes import Box, Detection, check_fraction
+from ...tasks.notebook import as_rows
 from ...tasks.scripts import MAX_CONFIDENCE
 from ...warning import warn
 from ..documents import Rules, Selection, open_document
@@ -174,7 +175,7 @@ class TableExtractor:
             tables = self._page_tables(pixels, words, rules, notes)
         for note in dict.fromkeys(notes):  # once for a file
             warn(note)
-        return tables
+        return as_rows(tables)
 
     def replace(self, *, threshold: float, whole: bool = False) -> TableExtractor:
         """The same extractor with another threshold; whole: each page is the image of one table."""

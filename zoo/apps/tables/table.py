@@ -65,7 +65,7 @@ class Table(Grid):
     to_json = as_json.to_json
     to_csv = as_text.to_csv
     to_markdown = as_text.to_markdown
-    to_html = as_html.to_html
+    to_html = _repr_html_ = as_html.to_html
     to_pandas = as_frame.to_pandas
     to_polars = as_frame.to_polars
     to_records = as_frame.to_records
