@@ -265,6 +265,8 @@ def _serve(add: Add) -> None:
     kept = "memory of earlier prompts, for those that begin alike, of each model (256); 0: none"
     add("--prefix-cache", type=_not_negative, default=256, metavar="MB", help=kept)
     add("--timeout", type=_count, default=600, metavar="S", help="seconds for an answer, at the end too (600)")
+    allowed = "a host from which images of messages may be fetched; may be repeated (none: data URIs alone)"
+    add("--allow-url", action="append", metavar="HOST", help=allowed)
     levels = "debug (requests to /health, /ready and /metrics too), info (a line for each request), warning or error"
     add("--log-level", choices=("debug", "info", "warning", "error"), default="info", metavar="LEVEL", help=levels)
     form = "lines of the log on stderr: text, or json, an object each"

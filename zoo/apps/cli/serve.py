@@ -53,6 +53,7 @@ def serve(args: argparse.Namespace) -> None:
         "kept": args.prefix_cache << 20,
         "seconds": args.timeout,
         "tables": tables,
+        "url_hosts": args.allow_url or (),
     }
     if not keys and not is_loopback(args.host):
         logger.warning("anyone who reaches %s may ask: set --api-key or --keys", args.host)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...inputs.image_prompt import ids_of
 from .generations import Piece
 from .tools import ToolCalls
 
@@ -124,7 +125,7 @@ def reasoning_of(task: Any, ids: Sequence[int], messages: Sequence[Mapping[str, 
         return None
     if goes_on and isinstance(content := messages[-1].get("content"), str) and OPEN in content:
         return CLOSE not in content
-    return bool(task.tokenizer.decode(ids[-TAIL:], skip_special_tokens=False).rstrip().endswith(OPEN))
+    return bool(task.tokenizer.decode(ids_of(ids)[-TAIL:], skip_special_tokens=False).rstrip().endswith(OPEN))
 
 
 def special_marks(task: Any) -> dict[int, str]:

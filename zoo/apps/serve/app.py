@@ -73,6 +73,7 @@ class Endpoint(NamedTuple):
     model: str | None = None
 
 
+CHATS = ("generate", "image-text-to-text")
 ENDPOINTS = {
     "/v1/embeddings": Endpoint(EmbeddingsRequest, texts.embeddings, ("embed",), "Vectors of texts (OpenAI's form)"),
     "/v1/rerank": Endpoint(
@@ -82,7 +83,7 @@ ENDPOINTS = {
     "/v1/completions": Endpoint(
         CompletionRequest, writing.completions, ("generate",), "The text that follows a prompt"
     ),
-    "/v1/chat/completions": Endpoint(ChatRequest, chats.chat, ("generate",), "The answer to messages"),
+    "/v1/chat/completions": Endpoint(ChatRequest, chats.chat, CHATS, "The answer to messages", MAX_FILE),
     "/v1/tables": Endpoint(
         TablesRequest, pages.tables, (TABLES,), "The tables of a picture or a PDF", 2 * MAX_FILE, TABLES
     ),
@@ -171,7 +172,7 @@ class Gate:
                     client.set(name := self._check(scope, path))
                     if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
                         limit = ENDPOINTS[path].limit if path in ENDPOINTS else MAX_JSON
-                        values = MAX_VALUES if limit == MAX_JSON else None  # a file's fields become no lists
+                        values = MAX_VALUES if limit <= MAX_FILE else None  # a file's fields become no lists
                         body = await held.enter_async_context(self.bodies.read(receive, limit, values))
                         receive = replay(body, receive)
                 except (ApiError, RefusedError) as e:

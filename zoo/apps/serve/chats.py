@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
+from ..documents.limits import MAX_PIXELS
 from .answers import AnswerParts, Reasoning, reasoning_of, special_marks
 from .constraints import response_grammar
 from .errors import ApiError
 from .generations import Piece
+from .image_parts import has_images, read_images, without_images
 from .lengths import check_prompt, size_of, turn
 from .models import Models, Served
 from .requests import ChatRequest, refuse_if
@@ -48,9 +50,16 @@ async def begin_answer(one: Served, models: Models, asked: ChatRequest) -> Answe
         raise ApiError(400, "give either structured_outputs or response_format", param="response_format")
     form, outputs = asked.response_format, asked.structured_outputs
     grammar = await asyncio.to_thread(response_grammar, one.task, form, outputs)
-    messages = as_templates_expect(asked.messages)
-    check_prompt(size_of(messages, shown), models.context_of(one), "messages")
-    ids = await asyncio.to_thread(_chat_ids, one.task, messages, shown)
+    size = size_of(without_images(asked.messages), shown)
+    check_prompt(size, models.context_of(one), "messages")
+    if one.task.reads == "image":
+        messages = await asyncio.to_thread(read_images, asked.messages, models.url_hosts)
+        ids = await asyncio.to_thread(_chat_ids, one.task, messages, shown | {"max_pixels": MAX_PIXELS}, size)
+    else:
+        if has_images(asked.messages):
+            raise ApiError(400, f"{one.id} reads texts alone, and a message has an image", param="messages")
+        messages = as_templates_expect(asked.messages)
+        ids = await asyncio.to_thread(_chat_ids, one.task, messages, shown, size)
     is_open = reasoning_of(one.task, ids, messages, bool(asked.continue_final_message))
     reasons = is_open is not None and grammar is None  # a grammar holds the answer from its first token
     config = config_of(one.task, asked, asked.most_tokens)
@@ -129,10 +138,10 @@ def message_of(parts: AnswerParts, pieces: list[Piece]) -> tuple[dict[str, Any],
     return message | ({"tool_calls": calls} if calls else {}), calls
 
 
-def _chat_ids(task: Any, messages: list[dict[str, Any]], shown: dict[str, Any]) -> list[int]:
-    with turn(size_of(messages, shown)):
+def _chat_ids(task: Any, messages: list[dict[str, Any]], shown: dict[str, Any], size: int) -> Any:
+    with turn(size):
         ids, _ = task.chat_ids(messages, shown)
-    return ids  # type: ignore[no-any-return]
+    return ids
 
 
 def _template_arguments(one: Served, asked: ChatRequest) -> dict[str, Any]:

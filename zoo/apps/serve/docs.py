@@ -32,7 +32,7 @@ EXAMPLES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "/v1/classify": (("classify",), {"input": ["What a fine day!"]}),
     "/v1/completions": (("generate",), {"prompt": "Once upon a time", "max_tokens": 32}),
     "/v1/chat/completions": (
-        ("generate",),
+        ("generate", "image-text-to-text"),
         {"messages": [{"role": "user", "content": "Hello!"}], "max_completion_tokens": 64},
     ),
     "/v1/tables": (("tables",), {"file": PICTURE}),

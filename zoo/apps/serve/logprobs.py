@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from ...inputs.image_prompt import ids_of
 from ...text.token_bytes import TokenBytes
 
 TAIL = 32  # tokens before an answer, of which one has to be text
@@ -38,7 +39,7 @@ class TokenReport:
 
     def __init__(self, bytes_of: TokenBytes, prompt: Sequence[int] = (), at: int = 0):
         self._bytes_of, self.at = bytes_of, at
-        self._is_first = all(bytes_of(token) is None for token in prompt[-TAIL:])
+        self._is_first = all(bytes_of(token) is None for token in ids_of(prompt)[-TAIL:])
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def of_completion(self, found: Iterable[TokenScore]) -> dict[str, Any]:

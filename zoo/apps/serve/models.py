@@ -16,6 +16,7 @@ from ...generate import PREFIX_CACHE_BYTES
 from ...tasks import load_task
 from ...tasks.base import TextTask
 from ...tasks.causal_rerank import CausalRerank
+from ...tasks.generate import Generate
 from ...text.token_bytes import TokenBytes
 from ..tables import TableExtractor
 from ..tables.batch import ExtractorConfig
@@ -48,7 +49,8 @@ class Models:
 
     queue: the most requests that may wait for a model.  rows: the most generations at once.  context: the most tokens
     of a generation.  kept: bytes of keys and values of earlier prompts, for each model.  seconds: the most for an
-    answer.  tables: the models of /v1/tables, if any.  options: as for `zoo.load`.
+    answer.  tables: the models of /v1/tables, if any.  url_hosts: from which images of messages are fetched.
+    options: as for `zoo.load`.
     """
 
     is_isolated = False  # whether a model's worker gets requests as they came, for a process of its own
@@ -63,10 +65,11 @@ class Models:
         kept: int = PREFIX_CACHE_BYTES,
         seconds: float = 600,
         tables: ExtractorConfig | None = None,
+        url_hosts: Sequence[str] = (),
         **options: Any,
     ):
         self.queue, self.rows, self.context, self.kept, self.seconds = queue, rows, context, kept, seconds
-        self.tables, self.options, self._turn = tables, options, FairLock()
+        self.tables, self.url_hosts, self.options, self._turn = tables, frozenset(url_hosts), options, FairLock()
         self.all: dict[str, Served] = {}
         now = int(time.time())
         for name in names:
@@ -104,7 +107,7 @@ class Models:
         if one.id == TABLES and self.tables is not None:
             return self.tables.extractor(), CallWorker(one.id, self._turn, self.queue)
         task: Any = load_task(one.name, **self.options)
-        if task.name == "generate":
+        if isinstance(task, Generate):
             one.bytes_of = TokenBytes(task.tokenizer)
             return task, GenerateWorker(task, one.id, self._turn, self.queue, self.rows, self.kept)
         if task.name in TEXTS and isinstance(task, TextTask) and not isinstance(task, CausalRerank):
