@@ -218,7 +218,7 @@ class Reference:
 
     def outputs(self, arrays: Mapping[str, np.ndarray], switches: Sequence[str] = ()) -> dict[str, np.ndarray]:
         """The fields of the output, by name and in order; images are (B, Y, X, C) here."""
-        with self.torch.no_grad(), threads_for(self.size), self._sure_convolutions():
+        with self.torch.no_grad(), threads_for(self.size), self._sure_convolutions(), self._finite_masks():
             options = self.arguments(arrays) | dict.fromkeys(switches, True)
             output = self.model(**options, **({"use_cache": False} if self.config.get("is_decoder") else {}))
         fields = {name: output[name] for name in output if name not in NOT_COMPARED and output[name] is not None}
@@ -243,6 +243,19 @@ class Reference:
         if self.dtype == torch.bfloat16 and self.device.type == "cpu" and any(3 < m.in_channels < 32 for m in kernels):
             return torch.backends.mkldnn.flags(enabled=False)
         return nullcontext()
+
+    @contextmanager
+    def _finite_masks(self) -> Iterator[None]:
+        """Masks with float32's least number in float64, too: softmax in float32 makes -inf of float64's, then NaN."""
+        torch = self.torch
+        finfo = torch.finfo
+        try:
+            if self.dtype == torch.float64:
+                limits = {torch.float64: finfo(torch.float32)}
+                setattr(torch, "finfo", lambda dtype=torch.float32: limits.get(dtype) or finfo(dtype))  # noqa: B010
+            yield
+        finally:
+            setattr(torch, "finfo", finfo)  # noqa: B010
 
     @cached_property
     def _places(self) -> dict[str, Any]:

@@ -263,12 +263,15 @@ FAMILIES: dict[str, Family] = {
     "idefics3": _IDEFICS3,
     "smolvlm": replace(_IDEFICS3, prefix="SmolVLM", classes="Idefics3", processor="SmolVLMImageProcessor"),
     "cohere2": Family(module="zoo.models.cohere2", prefix="Cohere2", heads=_DECODER[:2]),
+    "exaone4": Family(module="zoo.models.exaone4", prefix="Exaone4", heads=_DECODER),
+    "gemma": Family(module="zoo.models.gemma", prefix="Gemma", heads=_DECODER[:4]),
     "gemma3_text": Family(
         module="zoo.models.gemma3",
         prefix="Gemma3Text",
         heads=("Model", "ForCausalLM", "ForSequenceClassification"),
         names={"ForCausalLM": "Gemma3ForCausalLM"},
     ),
+    "glm4": Family(module="zoo.models.glm4", prefix="Glm4", heads=_DECODER[:4]),
     "gpt2": Family(
         module="zoo.models.gpt2",
         prefix="GPT2",
@@ -278,6 +281,7 @@ FAMILIES: dict[str, Family] = {
     "granite": Family(module="zoo.models.granite", prefix="Granite", heads=_DECODER[:2]),
     "llama": Family(module="zoo.models.llama3", prefix="Llama", heads=_DECODER),
     "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER),
+    "mixtral": Family(module="zoo.models.mixtral", prefix="Mixtral", heads=_DECODER),
     "layoutlmv3": Family(
         module="zoo.models.layoutlmv3",
         prefix="LayoutLMv3",
@@ -299,8 +303,10 @@ FAMILIES: dict[str, Family] = {
     ),
     "phi3": Family(module="zoo.models.phi3", prefix="Phi3", heads=_DECODER[:4]),
     "qwen2": Family(module="zoo.models.qwen2", prefix="Qwen2", classes="Llama", heads=_DECODER),
+    "qwen2_moe": Family(module="zoo.models.qwen2_moe", prefix="Qwen2Moe", heads=_DECODER),
     "qwen3": Family(module="zoo.models.qwen3", prefix="Qwen3", heads=_DECODER),
     "qwen3_moe": Family(module="zoo.models.qwen3_moe", prefix="Qwen3Moe", heads=_DECODER),
+    "stablelm": Family(module="zoo.models.stablelm", prefix="StableLm", heads=_DECODER[:4]),
     "starcoder2": Family(module="zoo.models.starcoder2", prefix="Starcoder2", heads=_DECODER[:4]),
     "smollm3": Family(module="zoo.models.smollm3", prefix="SmolLM3", classes="Llama", heads=_DECODER),
     "detr": Family(

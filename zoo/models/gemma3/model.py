@@ -11,9 +11,10 @@ from typing import NamedTuple
 from ... import ops
 from ...cache import LayerCache
 from ...inputs import TextInputs
-from ...nn import Linear, Module, RMSNorm
+from ...nn import Linear, Module
 from ...typing import Array
 from ...weights import Weights
+from ..gemma.model import Embeddings, Norm
 from ..llama3 import model as llama
 from .config import Gemma3TextConfig
 
@@ -23,21 +24,6 @@ class RopeContext(NamedTuple):
 
     everywhere: llama.RopeContext  # for the layers that see all tokens
     nearby: llama.RopeContext  # for those that see the last ones
-
-
-class Norm(RMSNorm):
-    """Root mean square norm over the last axis, whose factor is 1 + weight."""
-
-    def __call__(self, x: Array) -> Array:
-        """x (..., d) -> (..., d)."""
-        return ops.rms_norm(x, self.weight + 1, self.eps)
-
-
-class Embeddings(llama.Embeddings):
-    def __call__(self, t: TextInputs) -> Array:
-        """-> (B, T, D)."""
-        x = super().__call__(t)
-        return x if t.inputs_embeds is not None else x * x.shape[-1] ** 0.5
 
 
 class Attention(llama.Attention):

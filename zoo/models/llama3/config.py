@@ -34,6 +34,7 @@ class LlamaConfig(Config):
     classifier_dropout: float | None = None
     tie_word_embeddings: bool = False
     rotates_part: ClassVar[bool] = False  # True if the family's attention can rotate a part of a head's features
+    default_rotary_factor: ClassVar[float] = 1.0  # where the config says no part
     # False: the family has no such bias, whatever the field says, which transformers ignores.
     reads_attention_bias: ClassVar[bool] = True
     reads_mlp_bias: ClassVar[bool] = True
@@ -103,7 +104,7 @@ class LlamaConfig(Config):
     def partial_rotary_factor(self) -> float:
         """The part of a head's features that positions rotate."""
         given = self.rope_scaling or self.rope_parameters or {}
-        found = given.get("partial_rotary_factor", self.extra.get("partial_rotary_factor", 1.0))
+        found = given.get("partial_rotary_factor", self.extra.get("partial_rotary_factor", self.default_rotary_factor))
         if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found <= 1:
             raise ConfigError(f"partial_rotary_factor = {found!r} is out of range, expected a number in 0 ... 1")
         return float(found)
