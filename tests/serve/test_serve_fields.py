@@ -35,8 +35,13 @@ def ask(client, path: str, **more: Any) -> Any:
         ("/v1/completions", {"logit_bias": {"9999999": 2}}, "logit_bias", "'9999999' is no token, expected 0 to"),
         ("/v1/completions", {"logit_bias": {"a": 2}}, "logit_bias", "'a' is no token"),
         ("/v1/completions", {"logit_bias": {"1": 200}}, None, "expected -100 to 100"),
-        ("/v1/completions", {"frequency_penalty": 2.5}, "frequency_penalty", "<= 2"),
-        ("/v1/chat/completions", {"presence_penalty": -3}, "presence_penalty", ">= -2"),
+        ("/v1/completions", {"frequency_penalty": 2.5}, "frequency_penalty", "is 2.5, expected a number of at most 2"),
+        (
+            "/v1/chat/completions",
+            {"presence_penalty": -3},
+            "presence_penalty",
+            "is -3, expected a number of at least -2",
+        ),
         ("/v1/chat/completions", {"enable_thinking": True}, "enable_thinking", "has no variable 'enable_thinking'"),
         ("/v1/chat/completions", {"chat_template_kwargs": {"x": 1}}, "chat_template_kwargs", "has no variable 'x'"),
         ("/v1/chat/completions", {"chat_template_kwargs": {"tools": 1}}, "chat_template_kwargs", "a field of its own"),
@@ -66,7 +71,7 @@ def ask(client, path: str, **more: Any) -> Any:
             "include_obfuscation is not implemented",
         ),
         ("/v1/rerank", {"max_chunks_per_doc": 10}, "max_chunks_per_doc", "expected 1"),
-        ("/v1/rerank", {"max_tokens_per_doc": 0}, "max_tokens_per_doc", ">= 1"),
+        ("/v1/rerank", {"max_tokens_per_doc": 0}, "max_tokens_per_doc", "is 0, expected a whole number of at least 1"),
         ("/tokenize", {"add_special_tokens": True}, "add_special_tokens", "a chat template writes"),
         ("/tokenize", {"prompt": "x"}, "prompt", "either prompt or messages"),
         ("/tokenize", {"messages": None, "prompt": "x", "tools": [TOOL]}, "tools", "it is for messages"),
@@ -180,7 +185,7 @@ def test_tokens_of_messages_are_those_of_the_chat(client):
 
 def test_a_score_is_for_tables_alone(client):
     answer = client.post("/v1/read?model=zoo-read&threshold=0.9", content=b"x", headers={"content-type": "image/png"})
-    assert (answer.status_code, "unknown field `threshold`" in answer.text) == (400, True)
+    assert (answer.status_code, "there is no field 'threshold'" in answer.text) == (400, True)
     described = client.get("/openapi.json").json()["components"]["schemas"]
     assert "threshold" in described["TablesRequest"]["properties"]
     assert "threshold" not in described["FileRequest"]["properties"]

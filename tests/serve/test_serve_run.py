@@ -121,7 +121,7 @@ def test_a_query_and_documents(server):
         ({"model": "classify", "inputs": "a", "parameters": {"top_k": 0}}, "expected at least 1"),
         ({"model": "classify", "inputs": ["a"], "parameters": {"pairs": ["b", "c"]}}, "2 pairs for 1 inputs"),
         ({"model": "classify", "inputs": [3]}, "takes a text, found int"),
-        ({"model": "classify", "inputs": []}, "length >= 1"),
+        ({"model": "classify", "inputs": []}, "inputs is an empty list"),
         ({"model": "answer", "inputs": "Who?"}, '"question": ..., "context": ...'),
         ({"model": "rerank", "inputs": {"query": "a", "documents": []}}, "a list of 1 to"),
         ({"model": "zoo-read", "inputs": "page.png"}, "inputs: expected base64"),

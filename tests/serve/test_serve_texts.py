@@ -151,9 +151,15 @@ def test_a_picture_in_a_form(client, monkeypatch):
     for options, message in [
         ({"files": {"other": b"x"}}, "expected one in its field 'file'"),
         ({"files": [("file", b"x"), ("file", b"y")]}, "cannot be read"),
-        ({"files": {"file": b"x"}, "data": {"color": "red"}}, "unknown field `color`"),
-        ({"files": {"file": b"x"}, "data": {"threshold": "0.9"}}, "unknown field `threshold`"),  # which is for tables
-        ({"files": {"file": b"x"}, "data": {"whole": "2"}}, "Expected `bool`"),
+        (
+            {"files": {"file": b"x"}, "data": {"color": "red"}},
+            "there is no field 'color'; known are model, file, pages, whole",
+        ),
+        (
+            {"files": {"file": b"x"}, "data": {"threshold": "0.9"}},
+            "there is no field 'threshold'",
+        ),  # which is for tables
+        ({"files": {"file": b"x"}, "data": {"whole": "2"}}, 'whole is "2", expected true or false'),
         ({"files": {"file": b""}}, "empty"),
         ({"content": b"--x\r\nwhat", "headers": form}, "a form without a file"),
         ({"content": b"--y--", "headers": form}, "cannot be read"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -20,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from ...errors import nearest
 from . import chats, pages, texts, writing
 from .docs import docs_routes
 from .errors import ApiError, as_api_error
@@ -52,6 +52,7 @@ from .requests import (
     TokenizeRequest,
 )
 from .run import run
+from .wording import field_error
 
 MAX_JSON = 8 << 20  # bytes of a request
 MAX_VALUES = 500_000  # values of a request: numbers of its lists, texts, fields
@@ -263,9 +264,18 @@ def application(
     endpoints = request_handlers(models)
     routes += [Route(path, do, methods=["POST"]) for path, do in endpoints.items()]
 
-    async def answer_error(_: Request, error: Exception) -> Response:
+    async def answer_error(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        return answer_of(ApiError(status, str(getattr(error, "detail", "internal error"))))
+        problem = str(getattr(error, "detail", "internal error"))
+        if status == 404:
+            paths = [route.path for route in routes]
+            problem = (
+                f"there is no {request.url.path!r:.100} here{nearest(request.url.path, paths)} (GET /docs lists all)"
+            )
+        elif status == 405:
+            other = "POST" if request.method == "GET" else "GET"
+            problem = f"{request.method} is not for {request.url.path}, expected {other}"
+        return answer_of(ApiError(status, problem))
 
     routed = Starlette(
         routes=routes, lifespan=lambda _: models.serving(failed), exception_handlers={HTTPException: answer_error}
@@ -372,9 +382,6 @@ def _decode(kind: type[Any], body: bytes, request: Request) -> Any:
         if _is_file(kind, request):
             return pages.parse_file_request(body, request.query_params, kind)
         return _decode_json(kind, body)
-    except msgspec.ValidationError as e:
-        field = re.search(r"(?:at `\$\.|field `)(\w+)", str(e))
-        raise ApiError(400, str(e), param=field and field[1]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise ApiError(400, f"the body is not JSON: {e}", code="invalid_json") from None
 
@@ -384,10 +391,14 @@ def _decode_json(kind: type[Any], body: bytes) -> Any:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as e:  # comes before what is not JSON further on
-        given = msgspec.json.decode(body) if "got `null`" in str(e) else None
-        if not isinstance(given, dict) or None not in given.values():
-            raise
-    return msgspec.json.decode(msgspec.json.encode({k: v for k, v in given.items() if v is not None}), type=kind)
+        error, given = e, msgspec.json.decode(body)
+    if isinstance(given, dict) and None in given.values():
+        given = {name: value for name, value in given.items() if value is not None}
+        try:
+            return msgspec.json.decode(msgspec.json.encode(given), type=kind)
+        except msgspec.ValidationError as e:
+            error = e
+    raise field_error(error, given, kind) from None
 
 
 def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -26,6 +26,7 @@ from ..tables.pages import page_tables
 from .errors import ApiError
 from .models import Models, Served
 from .requests import FileRequest, TablesRequest
+from .wording import field_error
 
 F = TypeVar("F", bound=FileRequest)
 MAX_FIELDS = 16  # fields of a form, beside its file
@@ -80,8 +81,11 @@ def keep_warnings(said: dict[str, None]) -> Iterator[None]:
 
 
 def parse_file_request(data: bytes, fields: Mapping[str, str], kind: type[F]) -> F:
-    """The request of a file with fields as texts; msgspec.ValidationError for wrong ones."""
-    return msgspec.convert({**fields, "file": base64.b64encode(data).decode()}, kind, strict=False)
+    """The request of a file with fields as texts; ApiError for wrong ones."""
+    try:
+        return msgspec.convert({**fields, "file": base64.b64encode(data).decode()}, kind, strict=False)
+    except msgspec.ValidationError as e:
+        raise field_error(e, fields, kind) from None
 
 
 async def read_file_request(request: Request, kind: type[F]) -> F:
@@ -98,8 +102,6 @@ async def read_file_request(request: Request, kind: type[F]) -> F:
             return parse_file_request(await file.read(), {**request.query_params, **fields}, kind)
     except (MultiPartException, HTTPException, broken) as e:  # which of them depends on Starlette's release
         raise ApiError(400, f"the form cannot be read: {getattr(e, 'message', None) or e}") from None
-    except msgspec.ValidationError as e:
-        raise ApiError(400, str(e)) from None
 
 
 def file_of(asked: FileRequest) -> bytes:
