@@ -342,7 +342,7 @@ def test_every_example_of_the_description_is_answered(client):
     asked = {
         path: methods["post"]["requestBody"]["content"] for path, methods in described.items() if "post" in methods
     }
-    assert len(asked) == 9
+    assert len(asked) == 10
     for path, content in asked.items():
         example = content["application/json"]["example"]
         if path != "/v1/tables":  # no extractor is served here

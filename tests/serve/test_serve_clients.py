@@ -86,6 +86,19 @@ def test_openai_chats(client):
     assert len({choice.message.content for choice in several.choices}) == 3
 
 
+def test_openai_responses(client):
+    asked = {"model": "chat", "instructions": "Be brief.", "input": "Hi", "max_output_tokens": 8, "store": False}
+    whole = client.responses.create(**asked)
+    assert (whole.status, whole.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+    assert whole.usage.output_tokens == 8
+    events = [*client.responses.create(**asked, stream=True)]
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert (events[-1].type, events[-1].response.output_text) == ("response.incomplete", text)
+    assert text == whole.output_text
+    goes_on = [{"role": "user", "content": "Hi"}, *(item.to_dict() for item in whole.output)]
+    assert client.responses.create(**{**asked, "input": [*goes_on, {"role": "user", "content": "And?"}]}).output
+
+
 def test_openai_completions(client):
     text = client.completions.create(model="stories260k", prompt=STORY, max_tokens=12, n=2, temperature=0)
     assert [choice.text for choice in text.choices] == [", there was a little girl named Lily. She"] * 2

@@ -87,9 +87,10 @@ def script(monkeypatch) -> Any:
 
         def piece(choice: Any, step: Any) -> Any:
             at = choice.said = getattr(choice, "said", -1) + 1
-            reason = "stop" if at == len(pieces) - 1 else None
-            choice.request.cancelled = reason is not None
-            return generations.Piece(choice.index, pieces[at], step.token.id, step.token.logprob, step.top, reason)
+            last = at == len(pieces) - 1 or step.token.reason is not None  # the model's own end has the whole rest
+            choice.request.cancelled = last
+            text, reason = "".join(pieces[at:]) if last else pieces[at], "stop" if last else None
+            return generations.Piece(choice.index, text, step.token.id, step.token.logprob, step.top, reason)
 
         monkeypatch.setattr(generations.Choice, "piece", piece)
 

@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from ...errors import nearest
-from . import chats, pages, texts, writing
+from . import chats, pages, responses, texts, writing
 from .docs import docs_routes
 from .errors import ApiError, as_api_error
 from .frames import ModelRequest
@@ -46,6 +46,7 @@ from .requests import (
     FileRequest,
     ModelField,
     RerankRequest,
+    ResponsesRequest,
     RunRequest,
     Strict,
     TablesRequest,
@@ -75,6 +76,7 @@ class Endpoint(NamedTuple):
 
 
 CHATS = ("generate", "image-text-to-text")
+RESPONSES = "/v1/responses"  # the path whose streams are of named events
 ENDPOINTS = {
     "/v1/embeddings": Endpoint(EmbeddingsRequest, texts.embeddings, ("embed",), "Vectors of texts (OpenAI's form)"),
     "/v1/rerank": Endpoint(
@@ -85,6 +87,9 @@ ENDPOINTS = {
         CompletionRequest, writing.completions, ("generate",), "The text that follows a prompt"
     ),
     "/v1/chat/completions": Endpoint(ChatRequest, chats.chat, CHATS, "The answer to messages", MAX_FILE),
+    RESPONSES: Endpoint(
+        ResponsesRequest, responses.respond, CHATS, "The answer to items (OpenAI's newer form)", MAX_FILE
+    ),
     "/v1/tables": Endpoint(
         TablesRequest, pages.tables, (TABLES,), "The tables of a picture or a PDF", 2 * MAX_FILE, TABLES
     ),
@@ -353,16 +358,25 @@ async def _watch_disconnect(request: Request, ending: CancelScope) -> None:
 
 async def _events(chunks: writing.Chunks, scope: Any) -> AsyncIterator[bytes]:
     """Server-sent events; an error is one of them."""
+    named, count = scope["path"] == RESPONSES, 0
+
+    def encode(chunk: dict[str, Any]) -> bytes:
+        name = f"event: {chunk['type']}\n".encode() if named else b""
+        return name + b"data: " + msgspec.json.encode(chunk) + b"\n\n"
+
     async with contextlib.aclosing(chunks) as source:
         try:
             async for some in source:
+                count += len(some)
                 if some:
-                    yield b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in some)
+                    yield b"".join(map(encode, some))
         except Exception as e:
             error = as_api_error(e)
             scope[PROBLEM] = str(error)
-            yield b"data: " + msgspec.json.encode(error.body) + b"\n\n"
-        yield b"data: [DONE]\n\n"
+            about = {"type": "error", **{k: error.body["error"][k] for k in ("code", "message", "param")}}
+            yield encode({**about, "sequence_number": count} if named else error.body)
+        if not named:
+            yield b"data: [DONE]\n\n"
 
 
 def _media(request: Request) -> str:

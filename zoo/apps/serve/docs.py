@@ -35,6 +35,7 @@ EXAMPLES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         ("generate", "image-text-to-text"),
         {"messages": [{"role": "user", "content": "Hello!"}], "max_completion_tokens": 64},
     ),
+    "/v1/responses": (("generate",), {"input": "Hello!", "max_output_tokens": 64}),
     "/v1/tables": (("tables",), {"file": PICTURE}),
     "/v1/read": (("read",), {"file": PICTURE}),
     "/tokenize": (("embed", "rerank", "classify", "generate"), {"prompt": "A cat."}),

@@ -248,3 +248,52 @@ class ChatRequest(Writing, kw_only=True):
     @property
     def most_tokens(self) -> int | None:
         return self.max_completion_tokens or self.max_tokens
+
+
+class ResponsesRequest(Strict, kw_only=True):
+    """OpenAI's newer form of chats, of which nothing is kept: the whole conversation is in `input`, a text or items.
+
+    `tools`: functions.  `text`: a `format`.  `reasoning`: an `effort`.  `store`: only false.  `truncation`: "disabled".
+    """
+
+    input: str | Annotated[list[dict[str, Any]], Meta(min_length=1)]
+    instructions: str | None = None
+    stream: bool = False
+    max_output_tokens: Count | None = None
+    temperature: Temperature | None = None
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Meta(ge=-1)] | None = None
+    min_p: Share | None = None
+    seed: Annotated[int, Meta(ge=0)] | None = None
+    stop: str | Annotated[list[str], Meta(max_length=16)] | None = None
+    tools: Annotated[list[dict[str, Any]], Meta(max_length=128)] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    text: dict[str, Any] | None = None
+    reasoning: dict[str, Any] | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    enable_thinking: bool | None = None
+    metadata: dict[str, str] | None = None  # comes back with the response
+    service_tier: str | None = None
+    truncation: str | None = None
+    include: list[str] | None = None
+    store: bool | None = None
+    background: bool | None = None
+    previous_response_id: str | None = None
+    conversation: Any = None
+    prompt: Any = None
+    # Names for OpenAI's statistics and caches, which change no answer.
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+
+    def __post_init__(self) -> None:
+        refuse_if(self.store, "store", "no response is stored here: send false, or leave it out")
+        resend = "no response is stored here: send the whole conversation as input"
+        refuse_if(self.previous_response_id is not None, "previous_response_id", resend)
+        refuse_if(self.conversation is not None, "conversation", resend)
+        refuse_if(self.background, "background", "no response is stored here, so that none could be fetched later")
+        refuse_if(self.prompt is not None, "prompt", "no prompt is stored here: send its text as instructions")
+        refuse_if(self.include, "include", f"{', '.join(self.include or ())[:80]} is not here: leave it out")
+        cuts = self.truncation not in (None, "disabled")
+        refuse_if(cuts, "truncation", f"{self.truncation!r:.50} is not implemented, expected 'disabled'")
