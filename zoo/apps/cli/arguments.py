@@ -220,6 +220,9 @@ def _finetune(add: Add) -> None:
     task_argument(add, [kind for kind in TASKS if kind.recipe])
     add("--text", metavar="COLUMN", help="the column of inputs (text, or image)")
     add("--label", metavar="COLUMN", help="the column of answers (label, or text)")
+    add("--eval", metavar="DATA", help="rows to score the model on each epoch, as DATA; the best state is written")
+    held = "without --eval the share of the rows that it is scored on, not trained on (0.1 of 20 rows or more); 0: none"
+    add("--held-out", type=float, metavar="F", help=held)
     add("--epochs", type=float, default=3, metavar="N", help="passes over the data (3)")
     add("--steps", type=_count, metavar="N", help="number of steps, instead of --epochs")
     add("--batch-size", type=_count, default=16, metavar="N", help="rows in a step (16)")

@@ -23,6 +23,8 @@ def finetune(args: argparse.Namespace) -> None:
         epochs=args.epochs,
         steps=args.steps,
         lora=args.lora,
+        eval_data=args.eval,
+        held_out=args.held_out,
         settings={name: getattr(args, name) for name in settings},
         lock=args.lock,
         revision=args.revision,

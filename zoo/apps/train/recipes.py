@@ -29,6 +29,8 @@ class TrainingRecipe:
     rows: the data.  texts, labels: its columns.  source: its file, for error messages and relative paths of images.
     """
 
+    least_rows = 1  # the rows that a loss needs
+    least_labels = 2  # the different ones that the data needs to have
     head_labels = False  # True if the head has an output for each label in the data
     answer_column: str | None = "label"  # the column of the answers, by default; None: texts are all there is to learn
     peft_task: str | None = None  # the name of the task in an adapter's files
@@ -48,6 +50,14 @@ class TrainingRecipe:
     def loss(self, chosen: list[int]) -> Tensor:
         """The loss of a batch, given as indices of rows."""
         raise NotImplementedError
+
+    def count_right(self, chosen: list[int]) -> list[int]:
+        """Counts of a batch, whose sums `measures` takes; the model is in eval mode."""
+        return []
+
+    def measures(self, counts: np.ndarray, loss: float) -> dict[str, float]:
+        """What says how good the model is, beside the loss: accuracy, F1, ...; by default nothing."""
+        return {}
 
     def _require_labels(self) -> str:
         if self.label_column is None:
@@ -83,8 +93,8 @@ def _pad(rows: Sequence[Sequence[int]], fill: int) -> np.ndarray:
     return padded
 
 
-def _distinct(found: set[str], source: Any, name: str) -> list[str]:
-    if len(found) < 2:
+def _distinct(found: set[str], source: Any, name: str, least: int) -> list[str]:
+    if len(found) < least:
         raise InputError(
             f"{source}: the column {name!r} has only the label {next(iter(found), '')!r}: at least two are needed"
         )
@@ -100,7 +110,7 @@ class ClassifyTexts(TrainingRecipe):
     def names(self) -> list[str]:
         name = self._require_labels()
         self.answers = column(self.rows, name, self.source)
-        return _distinct(set(self.answers), self.source, name)
+        return _distinct(set(self.answers), self.source, name, self.least_labels)
 
     def prepare(self, task: Any) -> None:
         self.encodings = self._encode(task, column(self.rows, self.texts, self.source))
@@ -108,7 +118,17 @@ class ClassifyTexts(TrainingRecipe):
         self.targets = [ids[answer] for answer in self.answers]
 
     def loss(self, chosen: list[int]) -> Tensor:
-        return compute_loss(self.model, self._inputs(self.encodings, chosen), [self.targets[i] for i in chosen])
+        return compute_loss(self.model, self._model_inputs(chosen), [self.targets[i] for i in chosen])
+
+    def count_right(self, chosen: list[int]) -> list[int]:
+        found = self.model(**self._model_inputs(chosen)).argmax(-1).tolist()
+        return [sum(label == self.targets[i] for label, i in zip(found, chosen, strict=True)), len(chosen)]
+
+    def measures(self, counts: np.ndarray, loss: float) -> dict[str, float]:
+        return {"accuracy": float(counts[0] / counts[1])}
+
+    def _model_inputs(self, chosen: list[int]) -> dict[str, Any]:
+        return self._inputs(self.encodings, chosen)
 
 
 class ClassifyImages(ClassifyTexts):
@@ -120,8 +140,8 @@ class ClassifyImages(ClassifyTexts):
         self.targets = [ids[answer] for answer in self.answers]
         self.paths = images_of(self.rows, self.texts, self.source)
 
-    def loss(self, chosen: list[int]) -> Tensor:
-        return compute_loss(self.model, self._pixels(chosen), [self.targets[i] for i in chosen])
+    def _model_inputs(self, chosen: list[int]) -> dict[str, Any]:
+        return self._pixels(chosen)
 
 
 class TagWords(TrainingRecipe):
@@ -138,13 +158,33 @@ class TagWords(TrainingRecipe):
                 raise InputError(
                     f"{self.source}: row {i + 1} has {len(words)} words and {len(labels)} labels, expected as many"
                 )
-        return _distinct({label for labels in self.answers for label in labels}, self.source, name)
+        return _distinct({label for labels in self.answers for label in labels}, self.source, name, self.least_labels)
 
     def prepare(self, task: Any) -> None:
         self.encodings = self._encode(task, [" ".join(words) for words in self.words])
         self.ids = task.config.label2id
 
     def loss(self, chosen: list[int]) -> Tensor:
+        return compute_loss(self.model, self._inputs(self.encodings, chosen), self._label_ids(chosen))
+
+    def count_right(self, chosen: list[int]) -> list[int]:
+        """Spans that are found and right, spans that are found, spans that there are, right words, words."""
+        logits = self.model(**self._inputs(self.encodings, chosen))
+        names, counts = {i: label for label, i in self.ids.items()}, np.zeros(5, np.int64)
+        for row, found in zip(self._label_ids(chosen), logits.argmax(-1).tolist(), strict=True):
+            at = np.flatnonzero(row != IGNORE_INDEX)
+            true, guess = [names[int(row[t])] for t in at], [names[found[t]] for t in at]
+            wanted, made = spans_of(true), spans_of(guess)
+            right = sum(a == b for a, b in zip(true, guess, strict=True))
+            counts += [len(wanted & made), len(made), len(wanted), right, len(at)]
+        return counts.tolist()
+
+    def measures(self, counts: np.ndarray, loss: float) -> dict[str, float]:
+        both, made, wanted, right, words = counts.tolist()
+        return {"f1": 2 * both / max(1, made + wanted), "accuracy": right / max(1, words)}
+
+    def _label_ids(self, chosen: list[int]) -> np.ndarray:
+        """(B, T): the label of a word at its first token, elsewhere IGNORE_INDEX."""
         batch = self.tokenizer.pad(self.encodings, chosen, padding_side="right")
         targets = np.full(batch.input_ids.shape, IGNORE_INDEX)
         for b, i in enumerate(chosen):
@@ -160,7 +200,20 @@ class TagWords(TrainingRecipe):
                 if word is not None and word[0] not in seen:
                     seen.add(word[0])
                     targets[b, t] = self.ids[word[1]]
-        return compute_loss(self.model, self._inputs(self.encodings, chosen), targets)
+        return targets
+
+
+def spans_of(labels: Sequence[str]) -> set[tuple[int, int, str]]:
+    """The spans of words of one kind, as (begin, end, kind); a kind goes on until B-, another one or "O"."""
+    found, begin, last = set(), 0, ""
+    for i, label in enumerate([*labels, "O"]):
+        prefix, _, kind = label.partition("-") if label[:2] in ("B-", "I-") else ("", "", label)
+        kind = "" if kind == "O" else kind
+        if kind != last or prefix == "B":
+            if last:
+                found.add((begin, i, last))
+            begin, last = i, kind
+    return found
 
 
 class EmbedPairs(TrainingRecipe):
@@ -169,6 +222,7 @@ class EmbedPairs(TrainingRecipe):
     """
 
     peft_task = "FEATURE_EXTRACTION"
+    least_rows = 2
 
     def prepare(self, task: Any) -> None:
         encoder = task.encoder
@@ -188,8 +242,19 @@ class EmbedPairs(TrainingRecipe):
     def loss(self, chosen: list[int]) -> Tensor:
         if len(chosen) < 2:
             raise InputError("contrastive training compares the rows of a batch: use a batch_size of at least 2")
-        a, b = (self._vectors(encodings, chosen) for encodings in self.sides)
+        a, b = self._both_sides(chosen)
         return F.cross_entropy(a @ b.T * SIMILARITY_SCALE, torch.arange(len(chosen), device=a.device))
+
+    def count_right(self, chosen: list[int]) -> list[int]:
+        a, b = self._both_sides(chosen)
+        nearest = (a @ b.T).argmax(-1).tolist()
+        return [sum(found == i for i, found in enumerate(nearest)), len(chosen)]
+
+    def measures(self, counts: np.ndarray, loss: float) -> dict[str, float]:
+        return {"accuracy": float(counts[0] / counts[1])}  # of finding the partner within a batch
+
+    def _both_sides(self, chosen: list[int]) -> list[Tensor]:
+        return [self._vectors(encodings, chosen) for encodings in self.sides]
 
     def _vectors(self, encodings: Any, chosen: list[int]) -> Tensor:
         inputs = self._inputs(encodings, chosen)
@@ -226,6 +291,9 @@ class ContinueTexts(TrainingRecipe):
                     f"{self.source}: row {i + 1} has nothing to learn within {self.limit} tokens: shorten the text"
                 )
             self.ids.append((whole, asked_from))
+
+    def measures(self, counts: np.ndarray, loss: float) -> dict[str, float]:
+        return {"perplexity": float(np.exp(min(loss, 700.0)))}
 
     def loss(self, chosen: list[int]) -> Tensor:
         rows = [self.ids[i] for i in chosen]
