@@ -98,7 +98,7 @@ def describe() -> dict[str, Any]:
         "extras": {extra: {name: _version(name) for name in names} for extra, (names, _) in EXTRAS.items()},
         "caches": {"checkpoints": _folder(Path(constants.HF_HUB_CACHE)), **_graphs()},
         "settings": {
-            name: "set" if "TOKEN" in name else value
+            name: "set" if "TOKEN" in name or "KEY" in name else value
             for name, value in sorted(os.environ.items())
             if name.startswith(SETTINGS)
         },
