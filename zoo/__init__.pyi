@@ -23,6 +23,7 @@ from .tasks.image_classify import ImageClassify
 from .tasks.image_embed import ImageEmbed
 from .tasks.image_text import ImageText
 from .tasks.multi_vector_embed import MultiVectorEmbed
+from .tasks.ocr import Ocr
 from .tasks.page_tag import PageTag
 from .tasks.read import Read
 from .tasks.rerank import Rerank
@@ -132,6 +133,8 @@ def load(name_or_folder: Name, *, task: Literal["tag-page"], **options: Unpack[L
 def load(name_or_folder: Name, *, task: Literal["read"], **options: Unpack[LoadOptions]) -> Read: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["image-to-text"], **options: Unpack[LoadOptions]) -> Read: ...
+@overload
+def load(name_or_folder: Name, *, task: Literal["ocr"], **options: Unpack[LoadOptions]) -> Ocr: ...
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["zero-shot-image-classification"], **options: Unpack[LoadOptions]

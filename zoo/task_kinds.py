@@ -421,6 +421,14 @@ TASKS: list[TaskKind] = [
         **{**_IMAGES, "part": 64},
     ),
     TaskKind(
+        name="ocr",
+        cls="ocr:Ocr",
+        help="the lines of text of each page, with their places (`zoo ocr` writes files)",
+        heads={"ForTextRecognition": None},
+        borrows="read",
+        **{**_IMAGES, "part": 16},
+    ),
+    TaskKind(
         name="zero-shot-image-classification",
         cls="zero_shot_image:ZeroShotImage",
         help="which of --labels A,B,C each INPUT fits, by a model of texts and images (CLIP, SigLIP)",

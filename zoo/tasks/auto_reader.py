@@ -1,0 +1,65 @@
+"""AutoReader: two readers of lines, the second of which reads what the first is not sure of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..checkpoint.installed import is_installed
+from ..options import DEFAULTS, Options
+from .line_reader import CtcReader, LineScripts
+from .line_texts import LineReading
+from .scripts import MAX_CONFIDENCE
+
+if TYPE_CHECKING:
+    from .read import Read
+
+FIRST_NAME, SECOND_NAME = "zoo-read", "pp-ocrv6-small"
+SURE = 0.95  # the confidence from which on a line is not read again
+
+
+class AutoReader:
+    """zoo-read, and PP-OCR for lines that zoo-read is unsure of, or that are in a script that it does not know.
+
+    Of two readings of a line the one with the higher confidence counts, unless its reader does not know the script.
+    Where the package with the second reader is not installed, the first reads alone.
+    """
+
+    def __init__(self, first: Read, second: CtcReader):
+        self.first, self.second = first, second
+        self.model, self.source = first.model, f"{first.source} or {second.source}"
+        known = first.scripts.scripts if first.scripts is not None else ()
+        self.scripts = LineScripts(tuple(dict.fromkeys((*known, *second.scripts.scripts))))
+
+    def read_lines(self, images: Sequence[np.ndarray]) -> list[LineReading]:
+        """What the images (h, w, 3) uint8 of single lines say; script_odds above 0: neither reader knows the script."""
+        found = self.first.read_lines(images)
+        check = self.first.scripts
+        foreign = [False] * len(found) if check is None else check.find_unknown(found)
+        unsure = [i for i, line in enumerate(found) if foreign[i] or line.confidence < SURE]
+        again = dict(zip(unsure, self.second.read_lines([images[i] for i in unsure]), strict=True))
+        return [_better(line, foreign[i], again.get(i)) for i, line in enumerate(found)]
+
+
+def _better(first: LineReading, is_foreign: bool, second: LineReading | None) -> LineReading:
+    known, unknown = -math.inf, math.inf
+    knows = second is not None and second.script_odds <= 0 and second.text.strip()
+    if second is not None and knows and (is_foreign or second.confidence > first.confidence):
+        return second._replace(script_odds=known)
+    if is_foreign:
+        return first._replace(confidence=min(first.confidence, MAX_CONFIDENCE), script_odds=unknown)
+    return first._replace(script_odds=known)
+
+
+def load_auto_reader(options: Options = DEFAULTS) -> AutoReader | Read:
+    """The two readers, or zoo-read alone where the package with the second is not installed."""
+    from ..hub import find
+    from . import load_task
+
+    first: Read = load_task(FIRST_NAME, "read", options)  # type: ignore[assignment]
+    if not is_installed(SECOND_NAME):
+        return first
+    return AutoReader(first, CtcReader.from_checkpoint(find(SECOND_NAME, options), options))

@@ -1,0 +1,157 @@
+"""CtcReader: a reader of lines that gives each place's character, such as PP-OCR's.
+
+Shapes: B lines of a batch, T places, V characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..images.lines import is_blank, split_words
+from ..images.text_lines import FILE, LineProcessor
+from ..pretrained import Pretrained
+from ..runner import runner_for
+from ..text.ctc import CtcText, decode_best_path
+from .image_task import floats
+from .line_texts import LineReading
+from .scripts import MAX_CONFIDENCE
+
+if TYPE_CHECKING:
+    from ..checkpoint.files import Checkpoint
+    from ..options import Options
+
+BATCH_WIDTH = 2560  # pixels of all lines of a batch, whose outputs then have 25 MB with 18,710 characters
+MAX_UNREAD = 0.2  # of a line's ink: with more of it far from any letter, the line is in a script that is not known
+UNKNOWN_SHARE = 0.5  # of the lines with letters: with more of them in an unknown script, all of them are
+REACH = 0.55  # of the line's height: ink that is so near to the middle of a character is of it
+MIN_LETTER = 0.25  # of the line's height: ink that is lower is dots and dashes
+SMALL_SIGNS = frozenset(".,;:'\"`´-–—_·•…~^°。、，．：；‘’“”～")  # which no letter is missed for
+INK_CONTRAST = 0.35  # of the line's greatest contrast to its paper: what has more is ink
+# Letters by which a script is known: a reader that has them all has the script.
+SCRIPT_LETTERS = {
+    "Latin": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "Greek": "αβγδεζηθικλμνξοπρστυφχψωάέήίόύώ",
+    "Cyrillic": "абвгдежзийклмнопрстуфхцчшщъыьэюя",
+    "Chinese": "的一是不了人我在有他这中大来上国",
+    "Japanese": "あいうえおかきくけこさしすせそアイウエオカキクケコ",
+    "Korean": "가나다라마바사아자차카타파하",
+    "Arabic": "ابتثجحخدذرزسشصضطظعغفقكلمنهوي",
+    "Hebrew": "אבגדהוזחטיכלמנסעפצקרשת",
+    "Thai": "กขคงจฉชซดตถทธนบปผพฟภมยรลวสหอ",
+    "Devanagari": "अआइईउऊएकखगघचछजटठडतथदधनपफबभमयरलवशसह",
+}
+
+
+class LineScripts(NamedTuple):
+    """The scripts that a reader of lines has the letters of, as `ScriptCheck` says it of zoo-read."""
+
+    scripts: tuple[str, ...]
+
+    def find_unknown(self, lines: Sequence[LineReading]) -> list[bool]:
+        """For each line of one document, True if it is taken for text in a script that is not known.
+
+        Where that is true of half of the lines with letters, the others may be words whose letters look alike.
+        """
+        unknown = [line.script_odds > 0 for line in lines]
+        lettered = [odd or any(map(str.isalpha, line.text)) for odd, line in zip(unknown, lines, strict=True)]
+        return lettered if any(unknown) and sum(unknown) >= UNKNOWN_SHARE * sum(lettered) else unknown
+
+    def warning(self, name: str) -> str:
+        """The warning for a document with such lines; name: the reader's."""
+        known = ", ".join(self.scripts)
+        problem = f"there is text in a script or a hand that {name} cannot read (it has the letters of {known})"
+        return f"{problem}, which is doubtful: --ocr tesseract reads what ZOO_TESSERACT_LANG names"
+
+
+class CtcReader:
+    """Images of lines to what they say.
+
+    `scripts.scripts` are those whose letters its alphabet has.  Text in another one comes out as spaces and signs that
+    look sure: where a good part of a line's ink has no character, its confidence is at most 0.5, and its `script_odds`
+    are above 0.
+    """
+
+    def __init__(self, model: Pretrained, processor: LineProcessor, source: str = "the model"):
+        self.model, self.processor, self.runner, self.source = model, processor, runner_for(model), source
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, options: Options) -> CtcReader:
+        from ..loading import model_of
+
+        processor = LineProcessor.from_folder(checkpoint.contents)
+        count, wanted = len(processor.characters), getattr(checkpoint.config, "head_out_channels", 0)
+        if count != wanted:
+            where = checkpoint.contents.where(FILE)
+            raise ConfigError(f"{where}: character_list has {count} characters, expected {wanted}, as the head gives")
+        return cls(model_of(checkpoint, options, head="ForTextRecognition"), processor, checkpoint.name)
+
+    @cached_property
+    def scripts(self) -> LineScripts:
+        known = frozenset(self.processor.characters)
+        return LineScripts(tuple(name for name, letters in SCRIPT_LETTERS.items() if known.issuperset(letters)))
+
+    def read_lines(self, images: Sequence[np.ndarray]) -> list[LineReading]:
+        """What the images (h, w, 3) uint8 of single lines say; of one colour: "", with confidence 0."""
+        parts: list[np.ndarray] = []
+        owners: list[int] = []
+        for i, image in enumerate(images):
+            if not is_blank(image):
+                cuts = split_words(image, self.processor.max_ratio)
+                parts += [image[:, x0:x1] for x0, x1 in cuts]
+                owners += [i] * len(cuts)
+        read: list[list[tuple[CtcText, float, int]]] = [[] for _ in images]
+        for i, one in zip(owners, self._read(parts), strict=True):
+            read[i].append(one)
+        return [_join(of_line) for of_line in read]
+
+    def _read(self, lines: Sequence[np.ndarray]) -> list[tuple[CtcText, float, int]]:
+        """The text of each line, the share of its ink that has no character, and the number of its characters."""
+        found: list[tuple[CtcText, float, int] | None] = [None] * len(lines)
+        widths = [self.processor.widths(line.shape) for line in lines]
+        order = sorted(range(len(lines)), key=lambda i: widths[i])
+        while order:
+            padded = widths[order[0]][1]
+            count = min(sum(widths[i][1] == padded for i in order), max(1, BATCH_WIDTH // padded))
+            batch, order = order[:count], order[count:]
+            pixels = self.processor([lines[i] for i in batch])
+            probabilities = floats(self.runner(self.model, pixels).last_hidden_state)  # (B, T, V)
+            for i, one, of_line in zip(batch, probabilities, pixels, strict=True):
+                text = decode_best_path(one, self.processor.characters)
+                unread = unread_ink(of_line[:, : widths[i][0]], text, len(one) / padded)
+                found[i] = text, unread, len(text.characters)
+        return [one for one in found if one is not None]
+
+
+def unread_ink(line: np.ndarray, text: CtcText, places: float) -> float:
+    """The share of the ink of a line (h, w, 3) that is far from the middle of every character that can be seen.
+
+    places: per pixel.
+    """
+    grey = line.mean(-1)
+    contrast = np.abs(grey - np.median(np.concatenate([grey[0], grey[-1]])))
+    inked, rows = contrast > INK_CONTRAST * contrast.max(), np.arange(len(line))[:, None]
+    extent = np.where(inked, rows, 0).max(0) - np.where(inked, rows, len(line)).min(0) + 1
+    ink = inked.sum(0) * (extent >= MIN_LETTER * len(line))  # (w,)
+    if not ink.any():
+        return 0.0
+    seen = [not c.isspace() and c not in SMALL_SIGNS for c in text.characters]
+    middles = (text.places[seen] + 0.5) / places
+    if not len(middles):
+        return 1.0
+    distance = np.abs(np.arange(line.shape[1])[:, None] + 0.5 - middles).min(1)
+    return float(ink[distance > REACH * len(line)].sum() / ink.sum())
+
+
+def _join(parts: Sequence[tuple[CtcText, float, int]]) -> LineReading:
+    if not parts:
+        return LineReading("", 0.0, -MAX_UNREAD)
+    text = " ".join(one.text.strip() for one, *_ in parts) if len(parts) > 1 else parts[0][0].text
+    weights = np.array([max(1, count) for *_, count in parts])
+    confidence = float(np.average([one.confidence for one, *_ in parts], weights=weights))
+    odds = float(np.average([unread for _, unread, _ in parts], weights=weights)) - MAX_UNREAD
+    return LineReading(text, min(confidence, MAX_CONFIDENCE) if odds > 0 else confidence, odds)
