@@ -74,6 +74,7 @@ COMMANDS: dict[str, str] = {
         "export",
         "finetune",
         "table",
+        "ocr",
         "example",
         "grits",
         "demo",

@@ -9,6 +9,7 @@ import json
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from PIL import Image
 
 import zoo
+from zoo.tasks.ocr import load_ocr
 
 TEXTS = ["The cat sits outside.", "A cat is in the garden.", "Stocks fell."]
 
@@ -184,6 +186,34 @@ def test_a_picture_is_read(client):
     }.items():
         answer = client.post("/v1/read", json={"model": "zoo-read", "file": file})
         assert (answer.status_code, message in answer.json()["error"]["message"]) == (400, True), answer.text
+
+
+def test_lines_of_a_picture():
+    pytest.importorskip("starlette", reason="needs starlette, of the extra serve")
+    from zoo.apps.serve import pages
+    from zoo.apps.serve.errors import ApiError
+    from zoo.apps.serve.requests import FileRequest
+
+    class Worker:
+        """A worker that computes where it is asked."""
+
+        async def run(self, work):
+            steps = work()
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    return end.value
+
+    one: Any = SimpleNamespace(id="reader", task=load_ocr("zoo-read", "lines"), worker=Worker())
+    asked = FileRequest(file=base64.b64encode(line()).decode())
+    models: Any = None
+    answer = asyncio.run(pages.ocr(models, one, asked))
+    assert answer["text"].startswith("Orchard report, third quarter")
+    ((first, *_),) = [page["lines"] for page in answer["data"]]
+    assert (len(first["quad"]), first["angle"], first["doubt"]) == (4, 0, None)
+    with pytest.raises(ApiError, match="/v1/read"):
+        asyncio.run(pages.ocr(models, one, FileRequest(file="", whole=True)))
 
 
 def test_a_text_of_any_length_may_be_truncated(client, embed):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-GUTTER = 0.8  # of a line's height: the least gap between two columns of text
+GUTTER = 0.8  # a line's heights: the least gap between two columns of text
 MIN_ROWS, MIN_WIDTH = 3, 5.0  # lines of a column, and of a line's height the usual width of its lines: less is a table
-SAME_ROW = 0.5  # of the lower box's height: boxes that share more stand beside each other
+SAME_ROW = 0.5  # the lower box's heights: boxes that share more stand beside each other
 
 
 def reading_order(boxes: np.ndarray) -> list[int]:
@@ -28,7 +28,7 @@ def _order(boxes: np.ndarray, index: np.ndarray, high: float) -> list[int]:
     if cut is not None:
         left = boxes[index, 2] <= cut
         return [*_order(boxes, index[left], high), *_order(boxes, index[~left], high)]
-    for wide in _wide(boxes, index):
+    for wide in _wide_boxes(boxes, index):
         if _gutter(boxes[index[~wide]], high) is None:
             continue
         found, rest = [], index[~wide]
@@ -40,7 +40,7 @@ def _order(boxes: np.ndarray, index: np.ndarray, high: float) -> list[int]:
     return _by_rows(boxes, index)
 
 
-def _wide(boxes: np.ndarray, index: np.ndarray) -> list[np.ndarray]:
+def _wide_boxes(boxes: np.ndarray, index: np.ndarray) -> list[np.ndarray]:
     """Choices of boxes that may stand above several columns: wider than half, and than a third of all together."""
     width = boxes[index, 2] - boxes[index, 0]
     whole = boxes[index, 2].max() - boxes[index, 0].min()

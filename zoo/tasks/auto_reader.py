@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .read import Read
 
 FIRST_NAME, SECOND_NAME = "zoo-read", "pp-ocrv6-small"
-SURE = 0.95  # the confidence from which on a line is not read again
+SURE_CONFIDENCE = 0.95  # the confidence from which on a line is not read again
 
 
 class AutoReader:
@@ -39,12 +39,12 @@ class AutoReader:
         found = self.first.read_lines(images)
         check = self.first.scripts
         foreign = [False] * len(found) if check is None else check.find_unknown(found)
-        unsure = [i for i, line in enumerate(found) if foreign[i] or line.confidence < SURE]
+        unsure = [i for i, line in enumerate(found) if foreign[i] or line.confidence < SURE_CONFIDENCE]
         again = dict(zip(unsure, self.second.read_lines([images[i] for i in unsure]), strict=True))
-        return [_better(line, foreign[i], again.get(i)) for i, line in enumerate(found)]
+        return [_choose_reading(line, foreign[i], again.get(i)) for i, line in enumerate(found)]
 
 
-def _better(first: LineReading, is_foreign: bool, second: LineReading | None) -> LineReading:
+def _choose_reading(first: LineReading, is_foreign: bool, second: LineReading | None) -> LineReading:
     known, unknown = -math.inf, math.inf
     knows = second is not None and second.script_odds <= 0 and second.text.strip()
     if second is not None and knows and (is_foreign or second.confidence > first.confidence):

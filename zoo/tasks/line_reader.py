@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from ..options import Options
 
 BATCH_WIDTH = 2560  # pixels of all lines of a batch, whose outputs then have 25 MB with 18,710 characters
-MAX_UNREAD = 0.2  # of a line's ink: with more of it far from any letter, the line is in a script that is not known
-UNKNOWN_SHARE = 0.5  # of the lines with letters: with more of them in an unknown script, all of them are
-REACH = 0.55  # of the line's height: ink that is so near to the middle of a character is of it
-MIN_LETTER = 0.25  # of the line's height: ink that is lower is dots and dashes
-SMALL_SIGNS = frozenset(".,;:'\"`´-–—_·•…~^°。、，．：；‘’“”～")  # which no letter is missed for
-INK_CONTRAST = 0.35  # of the line's greatest contrast to its paper: what has more is ink
+MAX_UNREAD = 0.2  # share of a line's ink: with more far from any letter, the line is in a script that is not known
+UNKNOWN_SHARE = 0.5  # share of the lines with letters: with more in an unknown script, all of them are
+REACH = 0.55  # heights of the line: ink that is so near to the middle of a character belongs to it
+MIN_LETTER = 0.25  # heights of the line: ink that is lower is dots and dashes
+SMALL_SIGNS = frozenset(".,;:'\"`´-–—_·•…~^°。、，．：；‘’“”～")  # signs whose ink may be taken for a letter's
+INK_CONTRAST = 0.35  # share of the line's greatest contrast to its paper: what has more is ink
 # Letters by which a script is known: a reader that has them all has the script.
 SCRIPT_LETTERS = {
     "Latin": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",

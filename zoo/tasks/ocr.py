@@ -164,7 +164,7 @@ class Ocr(Task):
         quads = self._find_lines(page)
         read: list[tuple[LineReading, bool]] = []
         for start in range(0, len(quads), LINES_AT_ONCE):
-            read += self._read([_upright(page, quad) for quad in quads[start : start + LINES_AT_ONCE]])
+            read += self._read([_cut_line(page, quad) for quad in quads[start : start + LINES_AT_ONCE]])
         check = self.reader.scripts
         unknown = [False] * len(read) if check is None else check.find_unknown([line for line, _ in read])
         lines = [
@@ -230,7 +230,7 @@ def _reader_of(checkpoint: Checkpoint, head: str | None, options: Options) -> Ct
     return Read.from_checkpoint(checkpoint, head or family.heads_for("read")[0], options)
 
 
-def _upright(page: np.ndarray, quad: np.ndarray) -> np.ndarray:
+def _cut_line(page: np.ndarray, quad: np.ndarray) -> np.ndarray:
     """The pixels of a line; one that is higher than wide is turned a quarter, as if it were written downwards."""
     line = cut_quad(page, quad)
     return np.ascontiguousarray(np.rot90(line)) if _is_upright(line.shape) else line

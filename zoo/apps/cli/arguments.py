@@ -206,6 +206,20 @@ def _table(add: Add) -> None:
     add("--no-straighten", action="store_true", help="take pages as they are, tilted or on their side")
 
 
+def _ocr(add: Add) -> None:
+    add("documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin")
+    add("-o", "--output", metavar="FILE", help=".txt, .json, .tsv (tesseract's columns) or .md; '-' for stdout")
+    add("--format", choices=("txt", "json", "tsv", "md"), help="of stdout (txt)")
+    add("--json", action="store_true", help="write JSON to stdout")
+    readers = "auto (zoo-read, then pp-ocrv6-small for what that is not sure of), or a checkpoint's name (auto)"
+    add("--reader", metavar="NAME", default="auto", help=readers)
+    detectors = "pp-ocrv6-small-det where it is installed, or lines: the ink of one column of text is cut into lines"
+    add("--detector", metavar="NAME", help=detectors)
+    add("--pages", metavar="N-M", help="pages of each document, such as 3-7,9 or 5-")
+    add("--dpi", type=float, default=144, metavar="N", help="resolution of a PDF's pages in pixels per inch (144)")
+    add("--password", metavar="TEXT", help="password of an encrypted PDF")
+
+
 def _grits(add: Add) -> None:
     add("true", metavar="TRUE", help="the true table, a .json or .html file")
     add("predicted", metavar="PREDICTED", help="the table to score, a .json or .html file")
@@ -310,6 +324,7 @@ ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
     "lock": (_hub, _as_json, _lock),
     "export": (_add_name, _hub, _as_json, _add_lock, _export),
     "table": (_finding, _add_lock, _threads, _on, _offline, _as_json, _table),
+    "ocr": (_ocr, _threads, _on, _offline),
     "grits": (_as_json, _grits),
     "finetune": (_hub, _add_lock, _finetune),
     "example": (_example,),

@@ -17,6 +17,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "documents": {
         "table": "the tables of PDFs and scans, as CSV, XLSX, JSON, ...",
+        "ocr": "the text of scans and pictures, with its places",
         "example": "a page to try table on",
         "grits": "the score of a table",
     },
@@ -138,6 +139,22 @@ The words are a JSON list of objects: {"text": "Total", "box": [x0, y0, x1, y1]}
   zoo table report.pdf -o tables.xlsx --review review.html
   zoo table 's3://bucket/*.pdf' -o tables --engine ray --jobs 16"""
 
+OCR = f"""\
+Read the text of documents: each DOCUMENT is a PDF, an image (TIFF, GIF and WebP with all their pages), a folder of
+these, a pattern such as 'scans/*.pdf', or '-' for stdin.
+
+Pages are read as pictures: the text layer of a PDF is not used.  Lines are found by PP-OCR's detector and read by
+zoo-read, which knows Latin print; lines that it is not sure of are read by PP-OCR (Latin, Chinese, Japanese).  PP-OCR's
+weights come with the package rapidocr: {pip_install("ocr")}.  Without it zoo-read reads one column of lines."""
+
+OCR_MORE = """\
+Lines in a script that no reader knows are written as [?], and their texts and confidences are in .json and .tsv.
+
+  zoo ocr page.png
+  zoo ocr scans/*.pdf -o out.txt
+  zoo ocr receipt.jpg --reader pp-ocrv6-small --format tsv
+  zoo ocr chinese.png --reader pp-ocrv6-small -o out.json"""
+
 CHAT = """\
 Chat with a checkpoint: each line is a message, and answers are streamed.  Ctrl-C stops an answer, Ctrl-D ends the chat,
 and /help lists commands such as /regenerate and /save.  Where the context is full the oldest turns are left out.  A
@@ -231,7 +248,7 @@ DEMO_MORE = """\
 
 SERVE = f"""\
 Serve one or more checkpoints over HTTP with OpenAI's interface (embeddings, completions, chats), and endpoints for
-rerank, classify, tables and read.  It requires
+rerank, classify, tables, read and ocr.  It requires
 {pip_install("serve")}, and its page /docs lists the endpoints.
 
 Requests are computed together: texts by length, generations token by token, and new ones join at any step.  Each
@@ -284,6 +301,7 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "lock": (LOCK, LOCK_MORE),
     "export": (EXPORT, None),
     "table": (TABLE, TABLE_MORE),
+    "ocr": (OCR, OCR_MORE),
     "grits": (GRITS, None),
     "finetune": (FINETUNE, FINETUNE_MORE),
     "example": (EXAMPLE, None),

@@ -94,6 +94,7 @@ ENDPOINTS = {
         TablesRequest, pages.tables, (TABLES,), "The tables of a picture or a PDF", 2 * MAX_FILE, TABLES
     ),
     "/v1/read": Endpoint(FileRequest, pages.read, ("read",), "The text of a picture or a PDF", 2 * MAX_FILE),
+    "/v1/ocr": Endpoint(FileRequest, pages.ocr, ("ocr",), "The lines of a picture or a PDF, with places", 2 * MAX_FILE),
     "/v1/run": Endpoint(RunRequest, run, (), "The task of any model, by its name (the Hub's form)", 2 * MAX_FILE),
     "/tokenize": Endpoint(TokenizeRequest, texts.tokenize, (*TEXTS, "generate"), "The tokens of a text or of messages"),
 }

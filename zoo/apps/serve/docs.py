@@ -38,6 +38,7 @@ EXAMPLES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "/v1/responses": (("generate",), {"input": "Hello!", "max_output_tokens": 64}),
     "/v1/tables": (("tables",), {"file": PICTURE}),
     "/v1/read": (("read",), {"file": PICTURE}),
+    "/v1/ocr": (("ocr",), {"file": PICTURE}),
     "/tokenize": (("embed", "rerank", "classify", "generate"), {"prompt": "A cat."}),
 }
 # The page needs nothing from elsewhere; Swagger UI writes styles into elements and has pictures in its style sheet.

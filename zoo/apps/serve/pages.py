@@ -1,4 +1,4 @@
-"""/v1/tables and /v1/read: a picture or a PDF in, cells or text out.
+"""/v1/tables, /v1/read and /v1/ocr: a picture or a PDF in, cells or text out.
 
 Files are untrusted: PDFs are read in a confined process, pictures within `zoo.guards.images`, pages are bounded.
 """
@@ -25,7 +25,7 @@ from ..documents.limits import MAX_PIXELS, chosen_pages
 from ..tables.pages import page_tables
 from .errors import ApiError
 from .models import Models, Served
-from .requests import FileRequest, TablesRequest
+from .requests import FileRequest, TablesRequest, refuse_if
 from .wording import field_error
 
 F = TypeVar("F", bound=FileRequest)
@@ -52,6 +52,18 @@ async def read(models: Models, one: Served, asked: FileRequest) -> dict[str, Any
             return {"page": page.number, "text": " ".join(word.text for word in page.words), "confidence": 1.0}
         reading = one.task(page.image, lines=not asked.whole)
         return {"page": page.number, "text": reading.text, "confidence": reading.confidence}
+
+    pages, said = await one.worker.run(lambda: _each_page(data, asked.pages, read_page))
+    text = "\n\n".join(page["text"] for page in pages)
+    return {"object": "list", "model": one.id, "text": text, "data": pages, "warnings": said}
+
+
+async def ocr(models: Models, one: Served, asked: FileRequest) -> dict[str, Any]:
+    refuse_if(asked.whole, "whole", "a page of one line needs no places: send it to /v1/read")
+    data = file_of(asked)
+
+    def read_page(document: Document, page: Page) -> dict[str, Any]:
+        return {"page": page.number, **one.task.results.json(one.task(page.image))}
 
     pages, said = await one.worker.run(lambda: _each_page(data, asked.pages, read_page))
     text = "\n\n".join(page["text"] for page in pages)
