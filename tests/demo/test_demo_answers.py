@@ -75,6 +75,10 @@ def test_what_is_no_document(models, document, tmp_path, monkeypatch):
         answers.find_tables(models(), document, "5")
     with pytest.raises(InputError, match=r"encrypted-aes\.pdf: the PDF is encrypted"):
         answers.find_tables(models(), str(DATA / "documents" / "encrypted-aes.pdf"))
+    with pytest.raises(InputError, match="the password is wrong"):
+        answers.find_tables(models(), str(DATA / "documents" / "encrypted-aes.pdf"), password="another")
+    found = answers.find_tables(models(), str(DATA / "documents" / "encrypted-aes.pdf"), password="secret")
+    assert "secret" in str(cells(found))  # a word of the page
     (tmp_path / "text.pdf").write_text("no PDF")
     with pytest.raises(InputError, match=r"^text\.pdf: "):
         answers.find_tables(models(), str(tmp_path / "text.pdf"))

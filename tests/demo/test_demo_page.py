@@ -149,9 +149,17 @@ def test_what_cannot_be_used_is_one_message_on_a_phone_too(browser: Any, address
     note = page.get_by_test_id("toast-text")
     note.wait_for()
     assert note.inner_text() == "no file: upload a PDF or a picture of a page"
-    page.get_by_test_id("toast-close").click()
+    page.click("#tables-example")  # which takes the note away
+    page.wait_for_selector(".found iframe")
+    assert note.count() == 0
+    frame = page.frames[-1]
+    frame.wait_for_selector("#cells table")
+    assert frame.evaluate(
+        "document.querySelector('#cells').scrollWidth <= document.querySelector('#cells').clientWidth"
+    )
     drop(page, "tables", HOSTILE, b"nothing", "image/png")
     note.filter(has_text="not an image").wait_for()
+    assert page.locator(".found iframe").count() == 0  # of the example
     assert "Traceback" not in page.content()
     assert note.locator("img").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -29,11 +29,21 @@ MAX_LINES = 500  # to compare a text with
 SHOWN_PIXELS = 1600  # longer side of a picture on the page
 
 
-def find_tables(models: Models, path: str | None, pages: str = "", threshold: float = 0.5, whole: bool = False) -> str:
-    """The review page (HTML) of the tables of a document's pages.  whole: each page is one table."""
+def find_tables(
+    models: Models,
+    path: str | None,
+    pages: str = "",
+    threshold: float = 0.5,
+    whole: bool = False,
+    password: str | None = None,
+) -> str:
+    """The review page (HTML) of the tables of a document's pages.  whole: each page is one table.
+
+    password: of an encrypted PDF, in place of the one that the demo was started with.
+    """
     path = _require_file(path, "a PDF or a picture of a page")
     config, extractor = models.config, models.extractor().replace(threshold=threshold, whole=whole)
-    options = {"dpi": config.dpi, "password": config.password, "max_pixels": MAX_PIXELS}
+    options = {"dpi": config.dpi, "password": password or config.password, "max_pixels": MAX_PIXELS}
     with (
         temporary_folder() as folder,
         open_document(path, name=os.path.basename(path), **options) as document,

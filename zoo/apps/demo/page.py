@@ -20,10 +20,21 @@ from ..documents import EXAMPLE
 from . import answers
 from .models import Models
 
+# What runs in the browser before a request is sent, and passes its values on.
+CLOSE_NOTES = """(...values) => {
+  document.querySelectorAll("[data-testid=toast-close]").forEach((button) => button.click());
+  return values;
+}"""
 LINES = "The cat sits outside.\nA man is playing guitar.\nThe new movie is awesome.\nA kitten rests on the rug."
 CSS = """
 .gradio-container { max-width: 90rem !important; }
+html, body, button, input, select, textarea { font-family: system-ui, sans-serif !important; }
+.found, .found .html-container { padding: 0 !important; }
 .found iframe { width: 100%; height: max(32rem, calc(100vh - 8rem)); border: 1px solid var(--border-color-primary); }
+@media (max-width: 30rem) {
+  .found, .found .html-container { overflow: visible !important; }
+  .found iframe { width: calc(100% + 3rem); max-width: none; margin-left: -1.5rem; }
+}
 .legend { display: flex; flex-wrap: wrap; gap: .3rem 1rem; list-style: none; margin: 0; padding: 0; }
 .legend i { display: inline-block; width: 1em; height: 1em; margin-right: .4em; vertical-align: -.1em; }
 """
@@ -48,9 +59,10 @@ def build(models: Models) -> Any:
             gr.Textbox(label="Pages", placeholder="all; or such as 3-7,9", max_length=200, **make),
             gr.Slider(0, 1, config.threshold, step=0.05, label="Least score of tables and their parts", **make),
             gr.Checkbox(config.detection is None, label="The whole page is one table", **make),
+            gr.Textbox(label="Password of an encrypted PDF", type="password", max_length=200, **make),
         ]
         outputs = [gr.HTML(elem_classes="found", **make)]
-        _tab(gr, "Tables", "Find tables", partial(_tables, models), inputs, outputs, example=str(EXAMPLE), scale=3)
+        _tab(gr, "Tables", "Find tables", partial(_tables, models), inputs, outputs, example=str(EXAMPLE), scale=5)
         inputs = [
             picture(elem_id="classify-file"),
             gr.Textbox(label="Or a text, for a checkpoint that reads texts", lines=3, **make),
@@ -92,6 +104,8 @@ def _tab(
 ) -> None:
     """Add a tab that runs when a file is uploaded, Enter is pressed in its first text, or its button is pressed.
 
+    An error leaves no results of an earlier input on the page.
+
     example: a file that a second button takes in place of an uploaded one.  scale: the width of the outputs relative to
     the inputs.
     """
@@ -104,17 +118,18 @@ def _tab(
                 button = gr.Button(verb, variant="primary", elem_id=f"{name.lower()}-run")
                 if example is not None:
                     other = gr.Button("Try an example page", elem_id=f"{name.lower()}-example")
-                    _on(gr, [other.click], partial(run, example), inputs[1:], outputs)
+                    _on(gr, [other.click], partial(run, example), inputs[1:], outputs, clears=True)
             with gr.Column(scale=scale):
                 for one in outputs:
                     one.render()
         first = inputs[0]
         triggers = [button.click, first.upload if isinstance(first, gr.File) else first.submit]
-        _on(gr, triggers, run, inputs, outputs)
+        _on(gr, triggers, run, inputs, outputs, clears=True)
 
 
-def _tables(models: Models, path: str | None, pages: str, threshold: float, whole: bool) -> str:
-    page = answers.find_tables(models, path, pages, threshold, whole or models.config.detection is None)
+def _tables(models: Models, path: str | None, pages: str, threshold: float, whole: bool, password: str = "") -> str:
+    whole = whole or models.config.detection is None
+    page = answers.find_tables(models, path, pages, threshold, whole, password or None)
     # A document of its own, which runs the one script that its policy names, and knows nothing of this page.
     frame = 'sandbox="allow-scripts allow-downloads" title="The tables that were found"'
     return f'<iframe {frame} srcdoc="{html.escape(page)}"></iframe>'
@@ -158,8 +173,13 @@ def _chat(gr: Any, models: Models) -> None:
     gr.on([clear.click, shown.clear], lambda: ([], []), None, outputs[:2], cancels=[asked], api_visibility="private")
 
 
-def _on(gr: Any, triggers: list[Any], run: Callable[..., Any], inputs: Any, outputs: Any, **more: Any) -> Any:
-    """Call `run`, a function or a generator, on events; errors and warnings are shown as notes over the page."""
+def _on(
+    gr: Any, triggers: list[Any], run: Callable[..., Any], inputs: Any, outputs: Any, clears: bool = False, **more: Any
+) -> Any:
+    """Call `run`, a function or a generator, on events; errors and warnings are shown as notes over the page.
+
+    Notes of what was asked before go away.  clears: an error empties the outputs.
+    """
 
     def answer(*given: Any) -> Iterator[Any]:
         with warnings.catch_warnings(record=True) as caught:
@@ -168,13 +188,16 @@ def _on(gr: Any, triggers: list[Any], run: Callable[..., Any], inputs: Any, outp
                 result = run(*given)
                 yield from result if inspect.isgenerator(result) else [result]
             except Exception as e:
+                if clears:
+                    yield [None] * len(outputs) if len(outputs) > 1 else None
                 raise gr.Error(html.escape(_problem(e)), duration=None, print_exception=False) from None
         for one in caught:
             gr.Warning(html.escape(str(one.message)), duration=None)
 
     # Only one request is computed at a time: it uses all threads, and memory may not suffice for two.
     limit = {"concurrency_limit": 1, "concurrency_id": "models"}
-    return gr.on(triggers, answer, inputs, outputs, api_visibility="private", **limit, **more)
+    more |= {"api_visibility": "private", "js": CLOSE_NOTES}
+    return gr.on(triggers, answer, inputs, outputs, **limit, **more)
 
 
 def _problem(error: Exception) -> str:

@@ -60,6 +60,7 @@ function show(t, cell = Math.max(0, cellsOf(t)?.findIndex((one) => one.text))) {
   drawDoubts(t);
   select(cell, false);
   zoom(false);
+  shrinkToFit();
   hints();
 }
 
@@ -72,6 +73,18 @@ function zoom(large) {
   $("zoom").title = large ? "Fit the picture" : "Enlarge the picture";
   $("page").scrollLeft = (x0 / page.width) * $("sheet").offsetWidth - 8;
   $("page").scrollTop = Math.max(0, (y0 / page.height) * $("sheet").offsetHeight - 20);
+}
+
+// Smaller letters, down to eleven pixels, where all columns are seen at once with them.
+function shrinkToFit() {
+  const view = $("cells");
+  for (const size of [15, 14, 13, 12, 11]) {
+    view.style.setProperty("--size", size + "px");
+    view.classList.toggle("tight", size < 13);
+    if (view.scrollWidth <= view.clientWidth) return;
+  }
+  view.style.removeProperty("--size");
+  view.classList.remove("tight");
 }
 
 // Shadows where the cells go on beyond the edge, and a line that says so.
@@ -396,7 +409,7 @@ $("before").addEventListener("click", () => show(at - 1));
 $("after").addEventListener("click", () => show(at + 1));
 $("zoom").addEventListener("click", () => zoom($("zoom").textContent === "+"));
 $("cells").addEventListener("scroll", hints, { passive: true });
-addEventListener("resize", () => { if (tables.length) { zoom(false); hints(); } });
+addEventListener("resize", () => { if (tables.length) { zoom(false); shrinkToFit(); hints(); } });
 $("doubtful").addEventListener("click", () => nextDoubt(1));
 $("undo").addEventListener("click", () => {
   cellsOf(at).forEach((_, c) => edits.delete(at + ":" + c));
