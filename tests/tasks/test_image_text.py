@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from PIL import Image
 
 import zoo
 from tests.image_text_checkpoint import OF_PARTS, write_image_text_checkpoint
+from zoo.apps.cli import main
 from zoo.errors import BatchError, ConfigError, InputError, ZooError
+from zoo.generate import GenerationConfig, generate
 from zoo.inputs.image_prompt import ids_of
 
 TOKENS = {"max_new_tokens": 10}
@@ -234,6 +237,37 @@ def test_a_processor_of_other_tiles_is_refused(tmp_path):
         ConfigError, match=r"max_image_size of the processor is 64, and the images of config.json are 32"
     ):
         zoo.load(folder)
+
+
+def test_an_export_answers_the_same(folder, read, tmp_path):
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+    zoo.export(folder, tmp_path / "export")
+    images = [noise(0), noise(1, 200, 31)]
+    assert zoo.load(tmp_path / "export", device="onnx")(images, "What?", **TOKENS) == read(images, "What?", **TOKENS)
+
+
+def test_an_engine_may_compute_the_steps(read):
+    """As CUDA graphs do, of which a GPU is not needed to see that nothing goes past them."""
+
+    class Steps:
+        calls = 0
+
+        def __getattr__(self, name: str) -> Any:
+            Steps.calls += 1
+            return getattr(read.model.language_model, name)
+
+    prompt = read.chat_ids(CHATS["one image"], {})[0]
+    config = GenerationConfig(max_new_tokens=8)
+    wanted = generate(read.model, [prompt], config)[0][0].ids.tolist()
+    assert generate(read.model.with_steps(Steps()), [prompt], config)[0][0].ids.tolist() == wanted
+    assert Steps.calls == 1 + 8
+
+
+def test_info_knows_the_cache_and_the_tokens_of_a_tile(folder, capsys):
+    assert main(["info", str(folder), "--json"]) == 0
+    of = json.loads(capsys.readouterr().out)["memory"]
+    assert (of["image_tokens"], of["length"], of["cache_per_token"]) == (4, 600, 2 * 2 * 8 * 4 * 3)
+    assert of["peak"]["float32"] > of["weights"]["float32"] + of["cache"]
 
 
 def test_onnx_answers_the_same(folder, read):

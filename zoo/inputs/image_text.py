@@ -9,6 +9,7 @@ decoder, V vocab_size.  Images are (N, Y, X, channels).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -124,17 +125,26 @@ class ImageTextModel(Pretrained):
 
     def graph_methods(self, seed: int = 0, **sizes: Any) -> list[GraphMethod]:
         t, p = self.records(**self.example(seed, **sizes))
-        features = GraphMethod("vision", self.image_features, (p,), "image_features")
+        vision = GraphMethod("vision", self.image_features, (p,), "image_features")
+        words = GraphMethod("embeddings", self.word_embeddings, (t,), "inputs_embeds")
         if self.step_decoder is not None:
-            return [features]
-        return [features, GraphMethod("model", self.forward, (self.merge(t, self.image_features(p)),))]
+            return [vision, words]
+        return [vision, words, GraphMethod("model", self.forward, (self.merge(t, self.image_features(p)),))]
+
+    def word_embeddings(self, t: TextInputs) -> Array:
+        """-> (B, T, D), the vectors of words; those of the places of images mean nothing."""
+        return self.embeddings(t)
+
+    def _words(self, t: TextInputs) -> Array:
+        """The words' vectors, by a graph alone where there are no weights: a lookup is faster than its graph."""
+        return self.word_embeddings(t) if self.runner.has_weights else self.runner.run(self.word_embeddings, t)
 
     def merge(self, t: TextInputs, features: Array) -> TextInputs:
         """The tokens as vectors, those of images in their places: features (N, I, D)."""
         flat = features.reshape(-1, features.shape[2])
         here = t.ids == self.config.image_token_id
         at = (ops.cumsum(here.reshape(-1), 0).reshape(*here.shape) - 1) * here
-        words = self.embeddings(t)
+        words = self._words(t)
         merged = ops.where(here[:, :, None], ops.embedding(at, flat, "image tokens"), words)
         return t._replace(input_ids=None, inputs_embeds=merged)
 
@@ -142,7 +152,7 @@ class ImageTextModel(Pretrained):
         """The vectors (T, D) of ids (T,), those of images (P, D) in their places."""
         t = self.language_model.tokens(ids[None])
         if features is None:
-            return self.embeddings(t)[0]
+            return self._words(t)[0]
         embeds = self.merge(t, features[None]).inputs_embeds
         assert embeds is not None
         return embeds[0]
@@ -153,6 +163,14 @@ class ImageTextCausalLM(ImageTextModel):
 
     options: ClassVar[tuple[str, ...]] = ("cache", "logits_to_keep")
     is_causal = True
+    decoder_class: ClassVar[type[CausalLM]]  # of its language_model
+    steps: Any = None  # what computes the decoder's steps in its place
+
+    def with_steps(self, steps: Any) -> ImageTextCausalLM:
+        """The model, whose decoder's steps an engine computes."""
+        new = copy.copy(self)
+        new.steps = steps
+        return new
 
     @property
     def vision_model(self) -> Any:
@@ -172,7 +190,7 @@ class ImageTextCausalLM(ImageTextModel):
 
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
         """An empty cache for the decoder; capacity in tokens, by default all positions of the checkpoint."""
-        return self.language_model.new_cache(batch, capacity)
+        return (self.steps or self.language_model).new_cache(batch, capacity)
 
     def prompt(self, ids: np.ndarray | list[int], images: list[np.ndarray]) -> ImagePrompt:
         """A prompt of tokens (T,) in which each image, or the tiles of one (n, Y, X, channels), has its places."""
@@ -194,14 +212,15 @@ class ImageTextCausalLM(ImageTextModel):
             assert input_ids is not None
             if input_ids.shape[1] > 1:  # the decoder may write this token, and nobody else
                 self.check_places(input_ids, 0)
-            return self.language_model.next_logits(input_ids, lengths, cache)
+            return (self.steps or self.language_model).next_logits(input_ids, lengths, cache)
         rows = [one.embeds() if isinstance(one, ImagePrompt) else self.embed(one, None) for one in prompts]
         counts = np.array([row.shape[0] for row in rows])
         most, D = int(counts.max()), rows[0].shape[1]
         filled = [ops.cat([row, ops.zeros((most - row.shape[0], D), row)], 0)[None] for row in rows]
         padded = counts if (counts != most).any() else None
-        return self.language_model.next_logits(None, padded, cache, inputs_embeds=ops.cat(filled, 0))
+        steps = self.steps or self.language_model
+        return steps.next_logits(None, padded, cache, inputs_embeds=ops.cat(filled, 0))
 
     def every_logits(self, input_ids: Array, cache: KVCache) -> Array:
         """The decoder's logits (B, T, V) after each of T tokens, in later calls."""
-        return self.language_model.every_logits(input_ids, cache)
+        return (self.steps or self.language_model).every_logits(input_ids, cache)

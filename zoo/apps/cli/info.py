@@ -179,6 +179,7 @@ def _memory(
 
     tp: the bytes of the largest of that many parts.
     """
+    from ...inputs.image_text import ImageTextCausalLM
     from ...registry import model_class
 
     ranks = {}
@@ -193,12 +194,18 @@ def _memory(
     if ranks:  # which are not quantised
         weights = {name: size for name, size in weights.items() if name not in QUANT_CHOICES}
     out: dict[str, Any] = {**ranks, "weights": weights, "machine": memory.machine_memory()}
+    cls: Any = model_class(config) if config.architectures else None
+    if cls is not None and issubclass(cls, ImageTextCausalLM):  # what is computed at once is its decoder's
+        model = object.__new__(cls)
+        model.config = config
+        out["image_tokens"] = model.image_length(config.vision_config.grid)
+        config, cls = config.text_config, cls.decoder_class
     most, width = (getattr(config, name, None) for name in ("max_position_embeddings", "hidden_size"))
     if not isinstance(most, int) or not isinstance(width, int):  # a model of images, or of two parts
         return out
     model: Any = None
-    if config.architectures:  # without weights: what is asked for needs only the config
-        model = object.__new__(model_class(config))
+    if cls is not None:  # without weights: what is asked for needs only the config
+        model = object.__new__(cls)
         model.config = config
     tokens = min(most, DEFAULT_TOKENS) if length is None else length
     # What `checks` of tracemalloc find on NumPy, where attention and feed-forward layers are computed in parts.
@@ -266,7 +273,8 @@ def _show_memory(terminal: Terminal, of: Mapping[str, Any]) -> None:
     if "cache_per_token" in of:
         rows_of = f"cache of {of['batch']} x {of['length']} tokens"
         sizes = ("cache of a token", of["cache_per_token"]), (rows_of, of["cache"])
-        terminal.fields([(name, size_text(size)) for name, size in sizes])
+        images = [("tokens of an image, or of a tile", str(of["image_tokens"]))] if "image_tokens" in of else []
+        terminal.fields([*((name, size_text(size)) for name, size in sizes), *images])
 
 
 def _size(name: str, value: Any) -> str:

@@ -26,6 +26,7 @@ from ...engines.onnx.trace import trace
 from ...errors import UnsupportedError, ZooError, nearest
 from ...files.atomic_folder import atomic_folder
 from ...inputs.heads import CausalLM
+from ...inputs.image_text import ImageTextModel
 from ...pretrained import Pretrained
 from .card import GraphFile, card
 from .proof import proof
@@ -159,13 +160,20 @@ def graphs_of(model: Any, precision: str = "float32", standard: bool = False) ->
         policy = int8(one.method, *one.records) if precision == "int8" else None
         traced = trace(one.method, *one.records, output=one.output, standard=standard, precision=policy)
         found.append(GraphFile(one.file, method_of(one.method), traced))
-    return found if model.step_decoder is None else [*found, *_decoder(model.step_decoder, precision, standard)]
+    if model.step_decoder is None:
+        return found
+    embeds = isinstance(model, ImageTextModel)
+    return [*found, *_decoder(model.step_decoder, precision, standard, embeds)]
 
 
-def _decoder(model: CausalLM, precision: str, standard: bool) -> list[GraphFile]:
+def _decoder(model: CausalLM, precision: str, standard: bool, embeds: bool) -> list[GraphFile]:
+    """The graphs of a decoder's step.  embeds: there is one that takes vectors, too."""
     cls, sees = type(model).__name__, crosses(model)
     policy = of_steps(model) if precision == "int8" else None
     step = GraphFile("model", f"{cls}.step", trace_step(model, sees, standard, policy))
+    if embeds:
+        vectors = trace_step(model, sees, standard, policy, embeds=True)
+        return [step, GraphFile("model_of_vectors", f"{cls}.step, vectors", vectors)]
     return [GraphFile("cross", f"{cls}.cross", trace_cross(model, standard, policy)), step] if sees else [step]
 
 

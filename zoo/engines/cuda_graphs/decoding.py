@@ -115,9 +115,9 @@ class GraphDecoder:
             with self._runner.recorder.turn():
                 return slot.lend(batch, capacity)
 
-    def next_logits(self, input_ids: Array, lengths: np.ndarray | None, cache: KVCache, **context: Any) -> Array:
+    def next_logits(self, input_ids: Array | None, lengths: np.ndarray | None, cache: KVCache, **context: Any) -> Array:
         """The model's `next_logits`, by a graph if possible."""
-        if lengths is None and not context and not self._runner.failed:
+        if input_ids is not None and lengths is None and not context and not self._runner.failed:
             with self._runner.lock:
                 slot = next((slot for slot in self._slots if slot.tenant() is (cache.larger or cache)), None)
                 logits = None if slot is None else self._step(slot, input_ids, cache)

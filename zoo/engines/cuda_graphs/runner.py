@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ...errors import ZooError
 from ...inputs import ImageInputs, ImageModel, TextInputs, TextModel
+from ...inputs.image_text import ImageTextCausalLM
 from ...ops.capture import capturing
 from ...runner import Runner
 from ...typing import Array
@@ -83,7 +84,9 @@ class GraphRunner(Runner):
             found = None if self.failed else replayed(fn, record)
         return fn(record) if found is None else found
 
-    def decoder(self, model: Any) -> GraphDecoder:
+    def decoder(self, model: Any) -> Any:
+        if isinstance(model, ImageTextCausalLM):  # whose decoder reads vectors, and has steps as any other
+            return model.with_steps(self.decoder(model.language_model))
         with self.lock:
             return self._decoders.setdefault(model, GraphDecoder(model, self))
 

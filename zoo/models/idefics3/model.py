@@ -109,6 +109,7 @@ class Idefics3ForConditionalGeneration(ImageTextCausalLM, Idefics3Pretrained):
     """Logits of the next token after images and text."""
 
     tied = TIED_WEIGHTS
+    decoder_class = Decoder
 
     def __init__(self, w: Weights, cfg: Idefics3Config):
         self.config, self.base_model = cfg, Idefics3Model(w / "model", cfg)
