@@ -50,13 +50,16 @@ _RT_DETR = Family(
 )
 
 
+_IMAGE_TEXT: Any = {
+    "heads": ("ForConditionalGeneration", "Model"),
+    "tasks": {"ForConditionalGeneration": "image-text-to-text", "Model": None},
+    "losses": {"ForConditionalGeneration": None},
+    "reads": ("image", "text"),
+}
 _IDEFICS3 = Family(
     module="zoo.models.idefics3",
     prefix="Idefics3",
-    heads=("ForConditionalGeneration", "Model"),
-    tasks={"ForConditionalGeneration": "image-text-to-text", "Model": None},
-    losses={"ForConditionalGeneration": None},
-    reads=("image", "text"),
+    **_IMAGE_TEXT,
     processor="Idefics3ImageProcessor",
     stages={
         "vision_model.layer": "vision_model.encoder.layers",
@@ -260,6 +263,17 @@ FAMILIES: dict[str, Family] = {
         processor="DINOv3ViTImageProcessor",
     ),
     "idefics3": _IDEFICS3,
+    "llava": Family(
+        module="zoo.models.llava",
+        prefix="Llava",
+        **_IMAGE_TEXT,
+        processor="CLIPImageProcessor",
+        stages={
+            "vision_model.layer": "vision_tower.encoder.layers",
+            "connector": "multi_modal_projector",
+            "language_model.layer": "language_model.layers",
+        },
+    ),
     "smolvlm": replace(_IDEFICS3, prefix="SmolVLM", classes="Idefics3", processor="SmolVLMImageProcessor"),
     "cohere2": Family(module="zoo.models.cohere2", prefix="Cohere2", heads=_DECODER[:2]),
     "exaone4": Family(module="zoo.models.exaone4", prefix="Exaone4", heads=_DECODER),

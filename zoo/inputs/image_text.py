@@ -163,7 +163,7 @@ class ImageTextCausalLM(ImageTextModel):
 
     options: ClassVar[tuple[str, ...]] = ("cache", "logits_to_keep")
     is_causal = True
-    decoder_class: ClassVar[type[CausalLM]]  # of its language_model
+    decoder_class: ClassVar[type[CausalLM]]  # the class of language_model
     steps: Any = None  # what computes the decoder's steps in its place
 
     def with_steps(self, steps: Any) -> ImageTextCausalLM:

@@ -34,9 +34,15 @@ def _text_of_tiles(grid: Grid, count: int) -> str:
     return "".join(lines) + "\n" + whole
 
 
+def _plain_places(token: str) -> ImagePlaces:
+    """A token for each vector, and no marks."""
+    return ImagePlaces(token, lambda grid, count: token * count, token)
+
+
 # model_type of config.json -> how its prompts have images.
 PLACES: dict[str, ImagePlaces] = {
     "idefics3": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
+    "llava": _plain_places(IMAGE),
     "smolvlm": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
 }
 
