@@ -19,7 +19,8 @@ from running import ROOT, command, plain
 import zoo
 from zoo import plugins
 from zoo.apps.cli import descriptions, main
-from zoo.apps.cli.terminal import clip, json_text
+from zoo.apps.cli.terminal import json_text
+from zoo.apps.cli.wrapping import clip
 
 
 @pytest.mark.parametrize(
@@ -223,13 +224,19 @@ def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert first == second
 
 
-def test_the_page_has_every_variable_of_the_environment() -> None:
-    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    files = [path.read_text(encoding="utf-8") for path in (ROOT / "zoo").rglob("*.py")]
-    read = {name for text in files for name in re.findall(r"environ(?:\.get\(|\[)\"(\w+)\"\]?", text)}
-    read |= {name for text in files for name in re.findall(r"\bZOO_[A-Z_]+", text)}
-    own = {"CC", "TERM", "WORLD_SIZE", "TRITON_INTERPRET", "GRADIO_ANALYTICS_ENABLED"}  # of other programs
-    assert not {name for name in read - own if f"`{name}" not in page}
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("name", [None, *sorted(descriptions.COMMANDS.keys() - {"parity"})])
+def test_help_is_as_wide_as_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str | None, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with pytest.raises(SystemExit):
+        main(["--help"] if name is None else [name, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    whole = [line for line in lines if len(line.split()) > 1 or not line.startswith(" ")]  # a long word has its line
+    assert max(map(len, whole)) <= columns
+    if name in ("run", "table", "map"):
+        assert {"loading:", "engine:", "output:"} <= set(lines)
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

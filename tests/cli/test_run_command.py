@@ -18,7 +18,7 @@ from running import ROOT, command, plain
 
 import zoo
 from zoo.apps.cli import main
-from zoo.apps.cli.terminal import width
+from zoo.apps.cli.wrapping import width
 from zoo.errors import InputError
 
 

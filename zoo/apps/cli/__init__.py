@@ -16,7 +16,8 @@ from ... import __version__, plugins, set_num_threads
 from ...errors import ZooError
 from . import descriptions as texts
 from .arguments import parser_of
-from .parser import Parser, UsageError
+from .parser import Arguments, Parser, UsageError, terminal_columns
+from .wrapping import wrap_lines
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,9 +114,9 @@ def _threads(args: argparse.Namespace) -> Iterator[None]:
 def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, argparse.ArgumentParser]:
     """The arguments, and the parser of the command, which reports errors."""
     zoo = Parser(prog="zoo")
-    zoo.format_help = lambda: f"{texts.overview()}\n"  # type: ignore[method-assign]
+    zoo.format_help = lambda: f"{wrap_lines(texts.overview(), terminal_columns())}\n"  # type: ignore[method-assign]
     zoo.add_argument("--version", action="version", version=f"zoo {__version__}")
-    zoo.add_argument("command", choices=list(texts.COMMANDS), metavar="COMMAND")
+    Arguments(zoo)("command", choices=list(texts.COMMANDS), metavar="COMMAND")
     zoo.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
     # argparse's treatment of "--" varies between its versions: here, texts follow it.
     at = argv.index("--") if "--" in argv else len(argv)

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ...task_kinds import TASKS, find_tasks
 from . import descriptions as texts
 from .call_options import add_options, task_argument
-from .parser import Parser
+from .parser import Arguments, Parser, usage_of
 
-Add = Callable[..., Any]  # a parser's add_argument
+Add = Arguments
+LOADING, ENGINE, OUTPUT, TASK_OPTIONS, JOB = "loading", "engine", "output", "options of tasks", "jobs"  # groups
+ADAPTER_HELP = "a LoRA adapter, as peft and zoo finetune --lora save it"
 WEIGHTS_HELP = "quantise the matrices while they are loaded: less memory, faster generation"
 
 
 def parser_of(command: str) -> argparse.ArgumentParser:
     """The parser of a command."""
     description, epilog = texts.COMMANDS[command]
-    parser = Parser(
-        prog=f"zoo {command}",
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    for group in ARGUMENTS[command]:
-        group(parser.add_argument)
+    parser = Parser(prog=f"zoo {command}", description=description, epilog=epilog)
+    for add_arguments in ARGUMENTS[command]:
+        add_arguments(Arguments(parser))
+    parser.usage = usage_of(parser)
     return parser
 
 
@@ -62,24 +59,29 @@ def _names(add: Add) -> None:
 
 
 def _offline(add: Add) -> None:
+    add = add.group(LOADING)
     add("--local-files-only", action="store_true", help="never use the network")
 
 
 def _hub(add: Add) -> None:
+    add = add.group(LOADING)
     _offline(add)
     add("--revision", help="a branch, tag or commit of the hub's repository")
 
 
 def _as_json(add: Add) -> None:
+    add = add.group(OUTPUT)
     add("--json", action="store_true", help="write JSON, even to a terminal")
     add("--text", action="store_true", help="write text as to a terminal, even to a pipe or a file")
 
 
 def _add_lock(add: Add) -> None:
+    add = add.group(LOADING)
     add("--lock", metavar="FILE", help="load exactly the files of this lock file (see zoo lock)")
 
 
 def _on(add: Add) -> None:
+    add = add.group(ENGINE)
     device = "auto (the fastest that is installed, or ZOO_DEVICE; the default of chat, demo, map and table, though not "
     device += "for a single page); cpu (NumPy, otherwise the default); "
     device += "onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
@@ -87,6 +89,7 @@ def _on(add: Add) -> None:
 
 
 def _add_device(add: Add) -> None:
+    add = add.group(ENGINE)
     _on(add)
     add("--dtype", help="float32 or float64; on torch also float16 and bfloat16")
     add("--weights", choices=("int8", "int4"), help=WEIGHTS_HELP)
@@ -95,10 +98,12 @@ def _add_device(add: Add) -> None:
 
 
 def _threads(add: Add) -> None:
+    add = add.group(ENGINE)
     add("--threads", type=_count, metavar="N", help="threads on the CPU (all that are available)")
 
 
 def _finding(add: Add) -> None:
+    add = add.group("models")
     add("--detection", metavar="NAME", help="checkpoint that finds tables (zoo-table-detect)")
     structure = "checkpoint that finds rows and columns (zoo-table-structure)"
     add("--structure", metavar="NAME", help=structure)
@@ -109,21 +114,18 @@ def _finding(add: Add) -> None:
 
 
 def _engine(add: Add) -> None:
-    levels = "debug (requests to /health, /ready and /metrics too), info (a line for each request), warning or error"
-    add("--log-level", choices=("debug", "info", "warning", "error"), default="info", metavar="LEVEL", help=levels)
-    form = "lines of the log on stderr: text, or json, an object each"
-    add("--log-format", choices=("text", "json"), default="text", metavar="FORM", help=form)
+    add = add.group(JOB)
     add("--engine", choices=("local", "ray"), default="local", help="processes of this machine (local), or Ray")
 
 
 def _run(add: Add) -> None:
     given = "a text, or a file's path; '-' for the lines of stdin; after '--' it may begin with a dash"
     add("inputs", nargs="*", metavar="INPUT", help=given)
-    add("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
+    add.group(LOADING)("--adapter", metavar="FOLDER", help=ADAPTER_HELP)
     task_argument(add)
-    add_options(add, TASKS)
-    drawn = ", ".join(kind.name for kind in TASKS if kind.draws)
-    add("--overlay", metavar="FILE", help=f"for {drawn}: a PNG file for the image with the result drawn on it")
+    add_options(add.group(TASK_OPTIONS), TASKS)
+    drawn = f"for {', '.join(kind.name for kind in TASKS if kind.draws)}"
+    add.group(OUTPUT)("--overlay", metavar="FILE", help=f"{drawn}: a PNG file for the image with the result on it")
 
 
 def _embed(add: Add) -> None:
@@ -182,28 +184,31 @@ def _export(add: Add) -> None:
 
 def _table(add: Add) -> None:
     add("documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin")
+    add = add.group(OUTPUT)
     output = ".csv, .html, .md, .json, .xlsx, .jsonl or .parquet, or a folder; '-' for stdout"
     add("-o", "--output", metavar="FILE", help=output)
     add("--format", metavar="LIST", help="of stdout: csv, json, html or md; of a folder's files: also xlsx (csv)")
-    add("--pages", metavar="N-M", help="pages of each document, such as 3-7,9 or 5-")
-    add("--dpi", type=float, default=144, metavar="N", help="resolution of a PDF's pages in pixels per inch (144)")
-    add("--password", metavar="TEXT", help="password of an encrypted PDF")
-    add("--jobs", type=_count, metavar="N", help="number of processes (1; with Ray as many as fit)")
+    pages = add.group("pages")
+    pages("--pages", metavar="N-M", help="pages of each document, such as 3-7,9 or 5-")
+    pages("--dpi", type=float, default=144, metavar="N", help="resolution of a PDF's pages in pixels per inch (144)")
+    pages("--password", metavar="TEXT", help="password of an encrypted PDF")
+    jobs = add.group(JOB)
+    jobs("--jobs", type=_count, metavar="N", help="number of processes (1; with Ray as many as fit)")
     _engine(add)
-    add("--resume", action="store_true", help="continue with the pages that FOLDER or FILE.jsonl has already")
-    add("--overwrite", action="store_true", help="replace the pages that FOLDER or FILE.jsonl has already")
+    jobs("--resume", action="store_true", help="continue with the pages that FOLDER or FILE.jsonl has already")
+    jobs("--overwrite", action="store_true", help="replace the pages that FOLDER or FILE.jsonl has already")
     add("--join", action="store_true", help="join the parts of a table that continues on the next page")
     flat = "one header row, with names such as 'Revenue / 2023'; row headings become part of row names"
     add("--flat", action="store_true", help=flat)
     add("--raw", action="store_true", help="for .csv: no apostrophe before texts that spreadsheets run as formulas")
     add("--as-text", action="store_true", help="for .xlsx: write numbers, percentages and dates as texts, as read")
-    add("--words", metavar="FILE", help="a JSON file with the words of a page")
+    pages("--words", metavar="FILE", help="a JSON file with the words of a page")
     add("--review", metavar="FILE", help="an HTML page for checking and editing the tables")
     add("--overlay", metavar="FILE", help="a PNG file for the page with its cells drawn on it")
     least = "lowest score of tables, rows, ..., 0 ... 1 (0.5)"
-    add("--threshold", type=float, default=0.5, metavar="F", help=least)
-    add("--padding", type=_not_negative, metavar="N", help="pixels of margin around a table (a 40th of the page)")
-    add("--no-straighten", action="store_true", help="take pages as they are, tilted or on their side")
+    pages("--threshold", type=float, default=0.5, metavar="F", help=least)
+    pages("--padding", type=_not_negative, metavar="N", help="pixels of margin around a table (a 40th of the page)")
+    pages("--no-straighten", action="store_true", help="take pages as they are, tilted or on their side")
 
 
 def _ocr(add: Add) -> None:
@@ -299,18 +304,20 @@ def _map(add: Add) -> None:
     add("inputs", nargs="+", metavar="IN", help="a file, a folder, a pattern or a URI")
     add("output", metavar="OUT", help=".parquet, .csv or .jsonl, or a folder")
     task_argument(add, tasks)
-    add("--text", metavar="COLUMN", help="the column to read (text; of images image, of recordings audio)")
-    add("--keep", metavar="COLUMNS", help="the columns of IN to write again: a,b,c (all)")
-    add("--format", choices=("parquet", "jsonl", "csv"), help="of the files in a folder OUT (parquet)")
-    add("--rows", type=_count, metavar="N", help="rows of a part (1024; fewer where a row takes longer)")
-    add("--resume", action="store_true", help="continue with the parts that OUT has already")
-    add("--jobs", type=_count, metavar="N", help="number of processes (1; with Ray as many as fit)")
+    rows = add.group("rows")
+    rows("--text", metavar="COLUMN", help="the column to read (text; of images image, of recordings audio)")
+    rows("--keep", metavar="COLUMNS", help="the columns of IN to write again: a,b,c (all)")
+    add.group(OUTPUT)("--format", choices=("parquet", "jsonl", "csv"), help="of the files in a folder OUT (parquet)")
+    jobs = add.group(JOB)
+    jobs("--rows", type=_count, metavar="N", help="rows of a part (1024; fewer where a row takes longer)")
+    jobs("--resume", action="store_true", help="continue with the parts that OUT has already")
+    jobs("--jobs", type=_count, metavar="N", help="number of processes (1; with Ray as many as fit)")
     _engine(add)
-    add("--root", metavar="FOLDER", help="rows may name images below FOLDER (that of their table)")
-    add("--trust-rows", action="store_true", help="rows may name any file or URI")
-    add("--raw", action="store_true", help="for CSV: no apostrophe before texts that are formulas")
-    add_options(add, tasks, columns=True)
-    add("--adapter", metavar="FOLDER", help="a LoRA adapter, as peft and zoo finetune --lora save it")
+    rows("--root", metavar="FOLDER", help="rows may name images below FOLDER (that of their table)")
+    rows("--trust-rows", action="store_true", help="rows may name any file or URI")
+    add.group(OUTPUT)("--raw", action="store_true", help="for CSV: no apostrophe before texts that are formulas")
+    add_options(add.group(TASK_OPTIONS), tasks, columns=True)
+    add.group(LOADING)("--adapter", metavar="FOLDER", help=ADAPTER_HELP)
 
 
 ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {

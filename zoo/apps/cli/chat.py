@@ -22,7 +22,7 @@ from ...tasks.conversation import Conversation, checked_messages
 from .call_options import given_options
 from .chat_server import ServerConversation
 from .fastest import say_device
-from .generation import load, printable
+from .generation import load, write_pieces
 from .parser import UsageError
 
 PROMPT = "> "
@@ -87,9 +87,7 @@ def chat(args: argparse.Namespace) -> None:
             answer: Any = talk.say(text, tuple(images))
             images.clear()
             with closing(answer):
-                for piece in answer:
-                    sys.stdout.write(printable(piece))
-                    sys.stdout.flush()
+                write_pieces(answer)
         except KeyboardInterrupt:
             if not watched:
                 raise

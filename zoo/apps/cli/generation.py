@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import zoo
 
 from ...tasks.progress import Progress
+from .wrapping import WordStream
 
 
 def loading_of(args: argparse.Namespace) -> dict[str, Any]:
@@ -24,16 +28,27 @@ def load(args: argparse.Namespace, task: str | None, **more: Any) -> Any:
 
 
 def write(llm: Any, texts: list[str], options: dict[str, Any]) -> None:
-    """Write each text and its continuation, or what is written about each of several images, piece by piece."""
+    """Write each text and its continuation, piece by piece."""
     for text in texts:
-        if llm.reads == "text":
-            sys.stdout.write(printable(text))
-        elif len(texts) > 1:
-            sys.stdout.write(f"{printable(text)}: ")
-        for piece in llm.stream(text, **options):
+        write_pieces(chain([text], llm.stream(text, **options)))
+        sys.stdout.write("\n")
+
+
+def write_pieces(pieces: Iterable[str]) -> None:
+    """Write a text as its pieces come; on a terminal no word is cut at the edge."""
+    if not sys.stdout.isatty():
+        for piece in pieces:
             sys.stdout.write(printable(piece))
             sys.stdout.flush()
-        sys.stdout.write("\n")
+        return
+    words = WordStream(sys.stdout.write, shutil.get_terminal_size().columns)
+    try:
+        for piece in pieces:
+            words.feed(printable(piece))
+            sys.stdout.flush()
+    finally:
+        words.flush()
+        sys.stdout.flush()
 
 
 def printable(text: str) -> str:

@@ -9,8 +9,6 @@ import os
 import re
 import shutil
 import sys
-import textwrap
-import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,11 +16,13 @@ from ...errors import ZooError
 from ...files.utf8 import ERRORS
 from ..batch.results import to_plain
 from .parser import UsageError
+from .wrapping import clean, clip, table_lines, wrap
 
 if TYPE_CHECKING:
     from ...tasks.base import Task
 
 BAR = 20  # characters of a score of 1
+SHOWN_LINES = 3  # lines of a text in a result: it is there to be recognised
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
@@ -70,25 +70,18 @@ class Terminal:
         text = clip(text, self.width)
         self.line(f"\x1b[1m{text}\x1b[0m" if self.fancy else text)
 
-    def table(self, rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-        """Write aligned columns, those in `right` to the right; the last is cut at the end of the line."""
+    def table(self, rows: Sequence[Sequence[str]], right: Sequence[int] = (), most: int | None = None) -> None:
+        """Write aligned columns, those in `right` to the right.  most: lines of a cell that is wrapped."""
         if not rows:
             return self.line("  none")
-        widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-        for row in rows:
-            cells = [
-                " " * (w - width(cell)) + cell if i in right else cell + " " * (w - width(cell))
-                for i, (cell, w) in enumerate(zip(row, widths, strict=False))
-            ]
-            begin = "  ".join(["", *cells, ""])
-            last = row[-1] if "\x1b" in row[-1] else clip(row[-1], max(self.width - width(begin), 10))
-            self.line((begin + last).rstrip())
+        for line in table_lines(rows, self.width, right, most):
+            self.line(line)
 
     def fields(self, rows: Sequence[tuple[str, str]]) -> None:
         """Write names and values, wrapped to the width of the terminal."""
         indent = max(len(name) for name, _ in rows) + 4
         for name, value in rows:
-            first, *others = textwrap.wrap(clean(value), max(self.width - indent, 20), break_on_hyphens=False) or [""]
+            first, *others = wrap(clean(value), max(self.width - indent, 20))
             self.line(f"  {name}".ljust(indent) + first)
             for line in others:
                 self.line(" " * indent + line)
@@ -98,37 +91,16 @@ class Terminal:
         for title, found in task.results.tables(texts, results):
             self.title(title)
             if isinstance(found, str):
-                self.line(clean(found))
+                for line in wrap(clean(found), self.width):
+                    self.line(line)
                 continue
             columns = zip(*found, strict=True)  # of which numbers stand to the right, below a heading too
             right = [i for i, column in enumerate(columns) if all(map(is_number, column[1:] or column))]
-            self.table([[clean(x) if isinstance(x, str) else self.bar(x) for x in row] for row in found], right)
+            self.table(
+                [[clean(x) if isinstance(x, str) else self.bar(x) for x in row] for row in found], right, SHOWN_LINES
+            )
 
 
 def is_number(cell: str | float) -> bool:
     """True for a cell of figures, such as "0.5", "12 %" or "3-7"."""
     return isinstance(cell, str) and re.fullmatch(r"\s*-?[\d.]+( %|-[\d.]+)?", cell) is not None
-
-
-def clean(text: str) -> str:
-    """The text on one line, without control characters."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)
-
-
-def width(text: str) -> int:
-    """The number of terminal columns of a text without escape sequences."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def clip(text: str, columns: int) -> str:
-    """The text on one line, cut with an ellipsis if it is wider than `columns`."""
-    text = clean(text)
-    if width(text) <= columns:
-        return text
-    out, used = [], 1
-    for c in text:
-        used += width(c)
-        if used > columns:
-            break
-        out.append(c)
-    return "".join(out) + "…"
