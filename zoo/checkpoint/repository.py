@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..errors import HubError, NotFoundError, OfflineError, nearest
 from ..files.download import Request, fetch_file, listing, no_download
+from ..optional import import_optional
 from ..options import Options
 from ..warning import warn
 from ..weights.files import choose_weight_file, is_index, read_index
@@ -26,6 +27,7 @@ MAX_BESIDE = 1000  # files of a repository that are fetched beside its weights
 def from_hub(name: CheckpointRef, options: Options, entry: LockEntry | None, with_weights: bool = True) -> Checkpoint:
     """The checkpoint of a repository's name, or of its entry in a lock, with which it is not compared yet."""
     repo, file = name.repository
+    import_optional("huggingface_hub", f"{repo!r}, a name of the Hub,")  # which folders do without
     revision = options.revision if entry is None else entry.revision
     cache = None if options.cache_dir is None else os.path.abspath(os.path.expanduser(options.cache_dir))
     request = Request(repo, revision, cache, options.token, with_weights, file)

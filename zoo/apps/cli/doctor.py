@@ -84,8 +84,6 @@ def doctor(args: argparse.Namespace) -> None:
 
 def describe() -> dict[str, Any]:
     """The command's output in JSON."""
-    from huggingface_hub import constants
-
     return {
         "zoo": __version__,
         "python": platform.python_version(),
@@ -96,7 +94,7 @@ def describe() -> dict[str, Any]:
         "confined": _confinement(),
         "packages": {name: _version(name) for name in NEEDED_PACKAGES},
         "extras": {extra: {name: _version(name) for name in names} for extra, (names, _) in EXTRAS.items()},
-        "caches": {"checkpoints": _folder(Path(constants.HF_HUB_CACHE)), **_graphs()},
+        "caches": {**_checkpoints(), **_graphs()},
         "settings": {
             name: "set" if "TOKEN" in name or "KEY" in name else value
             for name, value in sorted(os.environ.items())
@@ -169,6 +167,14 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def _checkpoints() -> dict[str, Any]:
+    try:
+        from huggingface_hub import constants
+    except ImportError:  # an installation for folders alone
+        return {}
+    return {"checkpoints": _folder(Path(constants.HF_HUB_CACHE))}
 
 
 def _graphs() -> dict[str, Any]:
