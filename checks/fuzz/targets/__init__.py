@@ -1,6 +1,18 @@
 """The fuzzed targets: a reader, or a load and a call, with first inputs and a way to change them."""
 
-from . import families, gguf, images, loads, settings, strangers, texts, weights
+from . import families, gguf, images, loads, servers, settings, strangers, texts, weights
 from .target import TARGETS, Target
 
-__all__ = ["TARGETS", "Target", "families", "gguf", "images", "loads", "settings", "strangers", "texts", "weights"]
+__all__ = [
+    "TARGETS",
+    "Target",
+    "families",
+    "gguf",
+    "images",
+    "loads",
+    "servers",
+    "settings",
+    "strangers",
+    "texts",
+    "weights",
+]
