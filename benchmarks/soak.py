@@ -100,7 +100,7 @@ class Visitor:
         i = random.randrange(len(self.texts))
         self.same(f"tokens {i}", self.post("/tokenize", model=self.embed, prompt=self.texts[i])["tokens"])
 
-    def looked(self) -> None:
+    def look_around(self) -> None:
         for path in ("/health", "/ready", "/v1/models", "/metrics", "/docs"):
             if (status := self.ask("GET", path)[0]) != 200:
                 raise WrongError(f"{path}: {status}")
@@ -171,7 +171,7 @@ WEIGHTS = {
     "stream": 12,
     "sampled": 10,
     "tokenized": 8,
-    "looked": 4,
+    "look_around": 4,
     "read": 4,
     "vanishing": 6,
     "broken": 4,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 ALLOWED = Path(__file__).parent / "data" / "names_allowed.txt"
-MAX_ALLOWED = 518  # lines of that file: lower it with them, never raise it
+MAX_ALLOWED = 517
 
 
 def words(text: str) -> set[str]:

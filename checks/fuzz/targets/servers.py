@@ -23,9 +23,10 @@ from .texts import tokenizers
 # Forms and headers: b"name: value\nname: value\n\nbody".  The path, method and query are headers of their own.
 
 KEY, ORIGIN = "right-key", "http://good.example"
-_BASE = {"host": "127.0.0.1", "authorization": f"Bearer {KEY}", ":method": "POST", ":query": ""}
-_FORM = {**_BASE, ":path": "/v1/read", "content-type": "multipart/form-data; boundary=x"}
-_BODY = '--x\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n{}\r\n'
+_BASE_HEADERS = {"host": "127.0.0.1", "authorization": f"Bearer {KEY}", ":method": "POST", ":query": ""}
+_FORM_HEADERS = {**_BASE_HEADERS, ":path": "/v1/read", "content-type": "multipart/form-data; boundary=x"}
+_FORM_PART = '--x\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n{}\r\n'
+_FIELDS = {"pages": "1", "model": "zoo-read", "whole": "true"}
 _PPM = "P6 8 8 255 " + "a" * 192
 
 
@@ -34,21 +35,25 @@ def _lines(headers: dict[str, str], body: str = "") -> bytes:
 
 
 def _forms() -> list[bytes]:
-    file = _BODY.format("file", '; filename="a.ppm"\r\nContent-Type: image/png', _PPM)
-    fields = _BODY.format("pages", "", "1") + _BODY.format("model", "", "zoo-read") + _BODY.format("whole", "", "true")
-    encoded = _BODY.format("file", '; filename="a"\r\nContent-Transfer-Encoding: base64', "UDYgOCA4")
+    file = _FORM_PART.format("file", '; filename="a.ppm"\r\nContent-Type: image/png', _PPM)
+    fields = (
+        _FORM_PART.format("pages", "", "1")
+        + _FORM_PART.format("model", "", "zoo-read")
+        + _FORM_PART.format("whole", "", "true")
+    )
+    encoded = _FORM_PART.format("file", '; filename="a"\r\nContent-Transfer-Encoding: base64', "UDYgOCA4")
     return [
-        _lines(_FORM, f"{file}--x--\r\n"),
-        _lines(_FORM, f"{fields}{file}--x--\r\n"),
-        _lines(_FORM, f"{encoded}--x--\r\n"),
-        _lines({**_FORM, "content-type": "application/x-www-form-urlencoded"}, "file=a&pages=1"),
-        _lines({**_FORM, "content-type": "image/x-portable-pixmap", ":query": "pages=1&whole=true"}, _PPM),
+        _lines(_FORM_HEADERS, f"{file}--x--\r\n"),
+        _lines(_FORM_HEADERS, f"{fields}{file}--x--\r\n"),
+        _lines(_FORM_HEADERS, f"{encoded}--x--\r\n"),
+        _lines({**_FORM_HEADERS, "content-type": "application/x-www-form-urlencoded"}, "file=a&pages=1"),
+        _lines({**_FORM_HEADERS, "content-type": "image/x-portable-pixmap", ":query": "pages=1&whole=true"}, _PPM),
     ]
 
 
 def _heads() -> list[bytes]:
     asked = '{"model": "checkpoint", "input": "the a"}'
-    classify = {**_BASE, ":path": "/v1/classify", "content-type": "application/json"}
+    classify = {**_BASE_HEADERS, ":path": "/v1/classify", "content-type": "application/json"}
     paths = ("/health", "/ready", "/v1/models", "/metrics", "/openapi.json", "/docs", "/docs/x", "/v2/rerank", "/none")
     preflight = {**classify, ":method": "OPTIONS", "origin": ORIGIN, "access-control-request-method": "POST"}
     return [
@@ -56,7 +61,7 @@ def _heads() -> list[bytes]:
         _lines({**classify, "origin": ORIGIN, "cookie": "a=b", "x-request-id": "id-1"}, asked),
         _lines({**classify, "authorization": "Bearer wrong"}, asked),
         _lines({**preflight, "access-control-request-headers": "authorization, x-a"}),
-        *(_lines({**_BASE, ":method": "GET", ":path": path}) for path in paths),
+        *(_lines({**_BASE_HEADERS, ":method": "GET", ":path": path}) for path in paths),
     ]
 
 
@@ -146,7 +151,7 @@ if has("starlette", "msgspec", "prometheus_client", "python_multipart"):
 # The demo: its guard, with an application that notes what passes, and what its tabs compute.
 
 
-def _guarded() -> list[bytes]:
+def _demo_requests() -> list[bytes]:
     files = [{"data": [{"path": "uploads/a.png", "meta": {}}, "1-2", 0.5]}, {"data": [{"path": "/etc/passwd"}]}]
     head = {"host": "127.0.0.1", ":method": "POST", ":path": "/gradio_api/queue/join", ":query": "token=T"}
     page = {**head, ":method": "GET", ":path": "/"}
@@ -188,7 +193,9 @@ def _is_json(text: str | bytes) -> bool:
     return True
 
 
-TARGETS["demo-guard"] = Target(_guarded, mutate.of_bytes([*_HEAD_WORDS, b"token=T", b'"path": "/etc/'], 0), _pass_guard)
+TARGETS["demo-guard"] = Target(
+    _demo_requests, mutate.of_bytes([*_HEAD_WORDS, b"token=T", b'"path": "/etc/'], 0), _pass_guard
+)
 
 
 @functools.cache
