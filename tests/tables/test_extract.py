@@ -360,6 +360,11 @@ def test_draw() -> None:
         x = round((cell.box[0] + cell.box[2]) / 2)
         column = pixels[round(cell.box[1]) - 1 : round(cell.box[3]) + 2, x]
         assert (column == colour).all(-1).any()
+    # Between two columns there is one line, halfway between their words, and not one around each cell.
+    left, right = tables[0].grid()[3][1], tables[0].grid()[3][2]
+    y = round((body.box[1] + body.box[3]) / 2)
+    between = changed[y, round(left.box[2]) - 3 : round(right.box[0]) + 4]
+    assert np.diff(np.pad(between.astype(int), 1)).clip(0).sum() == 1
     np.testing.assert_array_equal(np.asarray(draw_tables(page.pixels, [])), page.pixels)
 
 
