@@ -20,6 +20,7 @@ from .gradients import has_loss, run_gradients
 from .rounding import ALL_LIMITS, run_rounded, text_of, write_json
 from .run import Result, backend_of, run
 from .specs import FULL_SPECS, SPECS
+from .tokens import STRINGS, print_tokenizer
 
 DESCRIPTION = """\
 Runs zoo and transformers (eager attention) on the same checkpoint and the same texts or images, and compares token
@@ -84,6 +85,8 @@ def _do(options: argparse.Namespace, command: str) -> int:
         cases = all_cases(options.full) if options.all else _cases_of(options)
         if options.weights:
             return _print_rounding(cases, options)
+        if options.tokenizer:
+            return _print_tokenizers(cases, options.seed)
         if options.gradients and options.all:
             cases = [case for case in cases if has_loss(case)]
     except ZooError as e:
@@ -113,6 +116,8 @@ def _expect_sense(options: argparse.Namespace) -> None:
         raise InputError("--explain is about float32: leave out --gradients, --weights and --dtype")
     if options.weights and (options.gradients or options.html or options.markdown or options.dtype != "float32"):
         raise InputError("--weights makes a table of its own: leave out --gradients, --html, --markdown and --dtype")
+    if options.tokenizer and (options.gradients or options.weights or options.html or options.markdown or options.json):
+        raise InputError("--tokenizer prints what it finds: leave out --gradients, --weights and reports")
     for option, value in (("--lock", options.lock), ("--revision", options.revision)):
         if value is not None and options.all:
             raise InputError(f"{option} goes with names, and --all takes what there is: name what is to be compared")
@@ -132,6 +137,19 @@ def _print_rounding(cases: Sequence[Case], options: argparse.Namespace) -> int:
         status = status or int(bool(results[-1].wrong))
     if options.json:
         write_json(options.json, results)
+    return status
+
+
+def _print_tokenizers(cases: Sequence[Case], seed: int) -> int:
+    """What --tokenizer finds -> the exit status."""
+    status = 0
+    for case in cases:
+        try:
+            with case.files(seed) as checkpoint:
+                status = max(status, int(not print_tokenizer(case.name, checkpoint.folder, seed)))
+        except ZooError as e:
+            print(f"zoo parity: {short_name(case)}: {' '.join(str(e).split())}", file=sys.stderr)
+            status = 2
     return status
 
 
@@ -286,6 +304,8 @@ def _parser() -> argparse.ArgumentParser:
     gradients = "compare instead the losses, and their gradients by every parameter, in float64 on torch"
     explain = "show each stage's error to transformers in float64, and transformers' own in float32"
     add("--explain", action="store_true", help=explain)
+    tokenizer = f"compare instead the tokenizers alone: ids, offsets and texts of {STRINGS} strings in many scripts"
+    add("--tokenizer", action="store_true", help=tokenizer)
     add("--gradients", action="store_true", help=gradients)
     add("--json", type=Path, metavar="FILE", help="write all results")
     add("--markdown", type=Path, metavar="FILE", help="write a page for a CI summary")

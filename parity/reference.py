@@ -298,29 +298,32 @@ class Reference:
 
     @cached_property
     def _tokenizer(self) -> Any:
-        import transformers
+        return read_tokenizer(self.folder)
 
-        more = {}
-        if (self.folder / "merges.txt").exists() and not any(
-            (self.folder / name).exists() for name in ("tokenizer.json", "special_tokens_map.json")
-        ):
-            # From these two files alone version 5 makes a <mask> that does not take the space before it, unlike version
-            # 4 and every repository that has a tokenizer.json.
-            more["mask_token"] = transformers.AddedToken("<mask>", lstrip=True, special=True, normalized=False)
-        try:
-            found = transformers.AutoTokenizer.from_pretrained(self.folder, local_files_only=True, **more)
-            path = self.folder / "tokenizer.json"
-            raw, own = (path.read_text("utf-8") if path.exists() else ""), found.backend_tokenizer.to_str()
-            if any(step in raw and step not in own for step in ('"Digits"', '"Split"')):
-                # Version 5 makes a GPT2Tokenizer, which StarCoder2 names, anew from vocabulary and merges, and forgets
-                # how tokenizer.json splits words; this class takes the file as it is, as version 4 did.
-                cls: Any = transformers.PreTrainedTokenizerFast
-                found = cls.from_pretrained(self.folder, local_files_only=True, **more)
-            return found
-        except Exception as e:
-            raise BadReferenceError(
-                f"transformers cannot read the tokenizer in {self.folder}: {type(e).__name__}: {e}"
-            ) from e
+
+def read_tokenizer(folder: Path) -> Any:
+    """transformers' tokenizer of a folder."""
+    import transformers
+
+    more = {}
+    if (folder / "merges.txt").exists() and not any(
+        (folder / name).exists() for name in ("tokenizer.json", "special_tokens_map.json")
+    ):
+        # From these two files alone version 5 makes a <mask> that does not take the space before it, unlike version
+        # 4 and every repository that has a tokenizer.json.
+        more["mask_token"] = transformers.AddedToken("<mask>", lstrip=True, special=True, normalized=False)
+    try:
+        found = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, **more)
+        path = folder / "tokenizer.json"
+        raw, own = (path.read_text("utf-8") if path.exists() else ""), found.backend_tokenizer.to_str()
+        if any(step in raw and step not in own for step in ('"Digits"', '"Split"')):
+            # Version 5 makes a GPT2Tokenizer, which StarCoder2 names, anew from vocabulary and merges, and forgets
+            # how tokenizer.json splits words; this class takes the file as it is, as version 4 did.
+            cls: Any = transformers.PreTrainedTokenizerFast
+            found = cls.from_pretrained(folder, local_files_only=True, **more)
+        return found
+    except Exception as e:
+        raise BadReferenceError(f"transformers cannot read the tokenizer in {folder}: {type(e).__name__}: {e}") from e
 
 
 def _by_longest_edge(processor: Any, images: Sequence[Any]) -> dict[str, np.ndarray]:
