@@ -1,4 +1,4 @@
-"""Checkpoints of further decoders that descend from Llama: Gemma, GLM-4, StableLM, EXAONE, and mixtures of experts."""
+"""Checkpoints of further decoders that descend from Llama: mixtures of experts, and families of the years after it."""
 
 from __future__ import annotations
 
@@ -34,6 +34,41 @@ _QWEN |= {"rope_theta": 1000000.0, "num_experts_per_tok": 4, "moe_intermediate_s
 _QWEN |= {"shared_expert_intermediate_size": 5632, "decoder_sparse_step": 1, "use_sliding_window": False}
 _QWEN |= {"sliding_window": 32768, "max_window_layers": 21, "bos_token_id": 151643, "eos_token_id": 151643}
 
+_COHERE = {"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40}
+_COHERE |= {"num_attention_heads": 64, "num_key_value_heads": 64, "max_position_embeddings": 8192}
+_COHERE |= {"layer_norm_eps": 1e-5, "logit_scale": 0.0625, "rope_theta": 8000000.0, "use_qk_norm": False}
+_COHERE |= {"attention_bias": False, "bos_token_id": 5, "eos_token_id": 255001, "pad_token_id": 0}
+_PHI = {"vocab_size": 51200, "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 32}
+_PHI |= {
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "max_position_embeddings": 2048,
+    "hidden_act": "gelu_new",
+}
+_PHI |= {"layer_norm_eps": 1e-5, "rope_theta": 10000.0, "partial_rotary_factor": 0.4, "qk_layernorm": False}
+_PHI |= {"embd_pdrop": 0.0, "resid_pdrop": 0.1, "bos_token_id": 50256, "eos_token_id": 50256}
+_OLMO3 = {"vocab_size": 100278, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32}
+_OLMO3 |= {"num_attention_heads": 32, "num_key_value_heads": 32, "max_position_embeddings": 65536}
+_OLMO3 |= {
+    "rope_theta": 500000,
+    "sliding_window": 4096,
+    "layer_types": (["sliding_attention"] * 3 + ["full_attention"]) * 8,
+}
+_OLMO3 |= {
+    "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8192, "beta_fast": 32}
+}
+_OLMO3 |= {"eos_token_id": 100257, "pad_token_id": 100277}
+_HELIUM = {"vocab_size": 48000, "hidden_size": 2560, "intermediate_size": 7040, "num_hidden_layers": 24}
+_HELIUM |= {"num_attention_heads": 20, "num_key_value_heads": 20, "head_dim": 128, "max_position_embeddings": 4096}
+_HELIUM |= {"rms_norm_eps": 1e-8, "rope_theta": 100000.0, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3}
+_ERNIE = {"vocab_size": 103424, "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 18}
+_ERNIE |= {"num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 128, "max_position_embeddings": 131072}
+_ERNIE |= {"rms_norm_eps": 1e-5, "rope_theta": 500000.0, "use_bias": False, "bos_token_id": 1, "eos_token_id": 2}
+_SEED = {"vocab_size": 155136, "hidden_size": 5120, "intermediate_size": 27648, "num_hidden_layers": 64}
+_SEED |= {"num_attention_heads": 80, "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 524288}
+_SEED |= {"rope_theta": 10000000.0, "attention_bias": True, "attention_out_bias": False, "residual_dropout": 0.1}
+_SEED |= {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
+
 _gemma = partial(
     _spec,
     model_type="gemma",
@@ -64,6 +99,18 @@ _qwen_moe = partial(
     small={"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 48},
     gains={"mlp.gate": 4.5},
 )
+_cohere = partial(_spec, model_type="cohere", prefix="Cohere", base=_COHERE)
+_phi = partial(_spec, model_type="phi", prefix="Phi", base=_PHI, small={"partial_rotary_factor": 0.5})
+_olmo3 = partial(
+    _spec,
+    model_type="olmo3",
+    prefix="Olmo3",
+    base=_OLMO3,
+    small={"sliding_window": 6, "layer_types": ["sliding_attention", "full_attention"] * 2},
+)
+_helium = partial(_spec, model_type="helium", prefix="Helium", base=_HELIUM, small={"head_dim": 8})
+_ernie = partial(_spec, model_type="ernie4_5", prefix="Ernie4_5", base=_ERNIE, small={"head_dim": 16})
+_seed = partial(_spec, model_type="seed_oss", prefix="SeedOss", base=_SEED, small={"head_dim": 16})
 _WINDOWS = {"sliding_window": 6, "sliding_window_pattern": 2, "layer_types": None}
 _PARALLEL = {"use_parallel_residual": True, "qk_layernorm": True, "use_qkv_bias": False}
 
@@ -78,6 +125,21 @@ SPECS: dict[str, Spec] = {
     "EXAONE-4.0-1.2B": _exaone4("LGAI-EXAONE/EXAONE-4.0-1.2B", full=True),
     "exaone4-windows": _exaone4("LGAI-EXAONE/EXAONE-4.0-32B", config={"tie_word_embeddings": False}, tiny=_WINDOWS),
     **_heads(_exaone4, "exaone4"),
+    "c4ai-command-r-v01": _cohere("CohereLabs/c4ai-command-r-v01"),
+    "c4ai-command-r-plus": _cohere("CohereLabs/c4ai-command-r-plus", config={"use_qk_norm": True}),
+    **_heads(_cohere, "cohere", "bare"),
+    "phi-2": _phi("microsoft/phi-2", dtype="F16"),
+    "phi-norms": _phi("save_pretrained", config={"qk_layernorm": True, "tie_word_embeddings": False}),
+    **_heads(_phi, "phi", "bare", "classifier", "tagger"),
+    "Olmo-3-7B-Instruct": _olmo3("allenai/Olmo-3-7B-Instruct", tiny={"rope_scaling": None}),
+    "olmo3-yarn": _olmo3("allenai/Olmo-3-7B-Instruct"),
+    **_heads(_olmo3, "olmo3", "bare", "classifier"),
+    "helium-1-2b": _helium("kyutai/helium-1-2b"),
+    **_heads(_helium, "helium", "bare", "classifier", "tagger"),
+    "ERNIE-4.5-0.3B-PT": _ernie("baidu/ERNIE-4.5-0.3B-PT", full=True),
+    **_heads(_ernie, "ernie4_5", "bare"),
+    "Seed-OSS-36B-Instruct": _seed("ByteDance-Seed/Seed-OSS-36B-Instruct"),
+    **_heads(_seed, "seed-oss"),
     "Mixtral-8x7B-v0.1": _mixtral("mistralai/Mixtral-8x7B-v0.1"),
     "mixtral-windows": _mixtral("save_pretrained", tiny={"sliding_window": 5}),
     **_heads(_mixtral, "mixtral"),

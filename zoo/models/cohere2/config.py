@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..llama3.windows_config import WindowedLayersConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cohere2Config(WindowedLayersConfig):
+    use_qk_norm: ClassVar[bool] = False
     model_type: str = "cohere2"
     vocab_size: int = 256000
     hidden_size: int = 8192

@@ -12,11 +12,12 @@ from ...nn import Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import Weights
 from ..llama3 import model as llama
+from ..llama3.config import LlamaConfig
 from .config import Olmo2Config
 
 
 class Attention(llama.Attention):
-    def __init__(self, w: Weights, cfg: Olmo2Config, layer: int):
+    def __init__(self, w: Weights, cfg: LlamaConfig, layer: int):
         super().__init__(w, cfg, layer)
         self.q_norm = RMSNorm(w / "q_norm", self.heads * cfg.head_size, cfg.rms_norm_eps)
         self.k_norm = RMSNorm(w / "k_norm", self.groups * cfg.head_size, cfg.rms_norm_eps)
@@ -29,7 +30,7 @@ class Attention(llama.Attention):
 
 
 class Layer(Module):
-    def __init__(self, w: Weights, cfg: Olmo2Config, layer: int):
+    def __init__(self, w: Weights, cfg: LlamaConfig, layer: int):
         D, eps = cfg.hidden_size, cfg.rms_norm_eps
         self.attention = Attention(w / "self_attn", cfg, layer)
         self.post_attention_norm = RMSNorm(w / "post_attention_layernorm", D, eps)
