@@ -13,7 +13,7 @@ import pytest
 from tests.small_pdf import pdf, text
 from tests.tables.stub_config import thirds
 from zoo.apps.documents import open_document
-from zoo.apps.tables import TableExtractor, Word
+from zoo.apps.tables import TableExtractor, Word, ocr
 from zoo.apps.tables.ocr import ENGINES, Tesseract, load_ocr
 from zoo.errors import InputError, UnsupportedError
 
@@ -84,3 +84,13 @@ def test_a_program_that_fails(script: str, message: str, tmp_path: Path, monkeyp
     monkeypatch.setattr("zoo.apps.tables.ocr.SECONDS", 0.2 if "0.2" in message else 10)
     with pytest.raises(InputError, match=message):
         Tesseract()(np.zeros((8, 8, 3), np.uint8))
+
+
+def test_the_default_reader_is_what_is_installed(monkeypatch):
+
+    for installed, wanted in ((False, "zoo-read"), (True, "auto")):
+        monkeypatch.setattr(ocr, "is_installed", lambda name, installed=installed: installed)
+        assert ocr.reader_and_engine(None, None) == (wanted, None)
+        assert ocr.reader_and_engine("auto", None) == (wanted, None)
+        assert ocr.reader_and_engine(None, "zoo-read") == ("zoo-read", None)
+        assert ocr.reader_and_engine(None, "pp-ocrv6-small") == ("pp-ocrv6-small", None)

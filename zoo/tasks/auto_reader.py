@@ -17,6 +17,7 @@ from .scripts import MAX_CONFIDENCE
 if TYPE_CHECKING:
     from .read import Read
 
+AUTO_READER = "auto"  # the name that stands for both of these
 FIRST_NAME, SECOND_NAME = "zoo-read", "pp-ocrv6-small"
 SURE_CONFIDENCE = 0.95  # the confidence from which on a line is not read again
 
@@ -33,6 +34,9 @@ class AutoReader:
         self.model, self.source = first.model, f"{first.source} or {second.source}"
         known = first.scripts.scripts if first.scripts is not None else ()
         self.scripts = LineScripts(tuple(dict.fromkeys((*known, *second.scripts.scripts))))
+
+    def __call__(self, images: Sequence[np.ndarray]) -> list[LineReading]:
+        return self.read_lines(images)
 
     def read_lines(self, images: Sequence[np.ndarray]) -> list[LineReading]:
         """What the images (h, w, 3) uint8 of single lines say; script_odds above 0: neither reader knows the script."""
@@ -55,11 +59,11 @@ def _choose_reading(first: LineReading, is_foreign: bool, second: LineReading | 
 
 
 def load_auto_reader(options: Options = DEFAULTS) -> AutoReader | Read:
-    """The two readers, or zoo-read alone where the package with the second is not installed."""
+    """The two readers, or zoo-read alone: where the package with the second is not installed, and with a lock."""
     from ..hub import find
     from . import load_task
 
     first: Read = load_task(FIRST_NAME, "read", options)  # type: ignore[assignment]
-    if not is_installed(SECOND_NAME):
+    if not is_installed(SECOND_NAME) or options.lock is not None:
         return first
     return AutoReader(first, CtcReader.from_checkpoint(find(SECOND_NAME, options), options))

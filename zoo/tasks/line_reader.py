@@ -95,6 +95,9 @@ class CtcReader:
         known = frozenset(self.processor.characters)
         return LineScripts(tuple(name for name, letters in SCRIPT_LETTERS.items() if known.issuperset(letters)))
 
+    def __call__(self, images: Sequence[np.ndarray]) -> list[LineReading]:
+        return self.read_lines(images)
+
     def read_lines(self, images: Sequence[np.ndarray]) -> list[LineReading]:
         """What the images (h, w, 3) uint8 of single lines say; of one colour: "", with confidence 0."""
         parts: list[np.ndarray] = []

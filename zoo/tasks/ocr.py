@@ -6,6 +6,7 @@ Shapes: H, W of a page in pixels.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -21,7 +22,7 @@ from ..options import DEFAULTS, Options
 from ..registry import family_of
 from ..warning import warn
 from .arguments import collect_results, result_or_error
-from .auto_reader import AutoReader, load_auto_reader
+from .auto_reader import AUTO_READER, AutoReader, load_auto_reader
 from .base import Progress, Task
 from .image_task import as_images
 from .line_reader import CtcReader
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ..files.folder import CheckpointFolder
     from .read import Read
 
-DETECTOR, LINES_DETECTOR, AUTO_READER = "pp-ocrv6-small-det", "lines", "auto"
+DETECTOR, LINES_DETECTOR = "pp-ocrv6-small-det", "lines"
 UPRIGHT_RATIO = 1.5  # height over width: a line that is higher is turned before it is read
 MIN_CONFIDENCE = 0.8  # the confidence below which a line is read upside down too
 REVERSED_CONFIDENCE = 0.9  # the confidence that such a reading must have to count
@@ -203,14 +204,19 @@ class Ocr(Task):
 
 
 def load_ocr(reader: str = AUTO_READER, detector: str | None = None, options: Options = DEFAULTS) -> Ocr:
-    """A reader with a detector.  reader: "auto", or a checkpoint's name.  detector: as for `load_detector`."""
+    """A reader with a detector: see `load_reader` and `load_detector`."""
+    return Ocr(load_reader(reader, options), load_detector(detector, options))
+
+
+def load_reader(name: str | os.PathLike[str], options: Options = DEFAULTS) -> CtcReader | Read | AutoReader:
+    """The reader of lines of a checkpoint; name: "auto" is zoo-read, and PP-OCR for what that is not sure of."""
     from ..checkpoint.task import task_of
     from ..hub import find
 
-    if reader == AUTO_READER:
-        return Ocr(load_auto_reader(options), load_detector(detector, options))
-    found = task_of(find(reader, options), Ocr.name)
-    return Ocr(_reader_of(found.checkpoint, found.head, options), load_detector(detector, options), found.checkpoint)
+    if name == AUTO_READER:
+        return load_auto_reader(options)
+    found = task_of(find(name, options), Ocr.name)
+    return _reader_of(found.checkpoint, found.head, options)
 
 
 def load_detector(name: str | None, options: Options = DEFAULTS) -> TextDetector | None:

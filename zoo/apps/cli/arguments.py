@@ -108,9 +108,9 @@ def _finding(add: Add) -> None:
     structure = "checkpoint that finds rows and columns (zoo-table-structure)"
     add("--structure", metavar="NAME", help=structure)
     add("--no-detection", action="store_true", help="each page is the image of one table")
-    engines = ("zoo-read", "trocr", "rapidocr", "tesseract", "none")
-    add("--ocr", choices=engines, help="engine that reads pages without a text layer (zoo-read)")
-    add("--reader", metavar="NAME", help="a TrOCR checkpoint that reads cells, in place of --ocr")
+    engines = ("auto", "zoo-read", "pp-ocrv6-small", "trocr", "rapidocr", "tesseract", "none")
+    add("--ocr", choices=engines, help="engine that reads pages without a text layer (auto: see zoo ocr --help)")
+    add("--reader", metavar="NAME", help="auto, or a checkpoint that reads cells, in place of --ocr")
 
 
 def _engine(add: Add) -> None:

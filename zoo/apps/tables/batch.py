@@ -18,6 +18,7 @@ from ...errors import ZooError
 from ...hub import find
 from ...images.open import MAX_BYTES
 from ...processes import share
+from ...tasks.auto_reader import AUTO_READER, FIRST_NAME, SECOND_NAME
 from ..batch.engine import Summary, run
 from ..batch.files import folder_digest, is_uri, read, sha256_of
 from ..batch.output import output_of
@@ -65,7 +66,8 @@ class ExtractorConfig:
         fields["reader"], fields["ocr"] = reader_and_engine(self.reader, self.ocr)
         for name in ("password", "local_files_only"):
             del fields[name]
-        names = [name for name in (self.structure, self.detection, fields["reader"]) if name and as_name(name).is_local]
+        readers = (FIRST_NAME, SECOND_NAME) if fields["reader"] == AUTO_READER else (fields["reader"],)
+        names = [name for name in (self.structure, self.detection, *readers) if name and as_name(name).is_local]
         fields["weights"] = [folder_digest(find(name)) for name in names]
         fields["lines"] = FORM
         if self.lock is not None:

@@ -17,7 +17,9 @@ import numpy as np
 from ...errors import InputError
 from ...images import MAX_PIXELS, ImageInput, open_pixels
 from ...images.boxes import Box, Detection, check_fraction
+from ...options import Options
 from ...tasks.notebook import as_rows
+from ...tasks.ocr import load_reader
 from ...tasks.scripts import MAX_CONFIDENCE
 from ...warning import warn
 from ..documents import Rules, Selection, open_document
@@ -35,7 +37,6 @@ from .finding import (
     ink_of,
     ink_words,
     load_detector,
-    load_named,
     reading_order,
     share_of_ink,
 )
@@ -83,7 +84,8 @@ class TableExtractor:
     structure, detection: names or folders of checkpoints, or their loaded tasks (on another device, say), or any
     `Detector`.  By default the small ones that come with zoo.  For detection a model of a page's layout will do, of
     whose labels "table" is taken (docling-project/docling-layout-heron).  With detection=None each image is one table.
-    reader: reads lines of text for pages without words: by default "zoo-read", which comes with zoo, or the name or
+    reader: reads lines of text for pages without words: by default "auto", which is "zoo-read" and, where the package
+    with its weights is installed, "pp-ocrv6-small" for what that is not sure of; or the name or
     folder of another TrOCR checkpoint, its task, or a callable (see `reading.LineReader`).
     ocr: reads the words of a whole page, in place of a reader: "rapidocr", "tesseract" or an `ocr.OcrEngine`; the names
     "zoo-read" and "trocr" choose readers, and with "none" the cells of a page without words have the text "".
@@ -126,7 +128,7 @@ class TableExtractor:
                     )
         self.structure = load_detector(structure, "structure", (ROW, COLUMN), loading)
         self.detection = None if detection is None else load_detector(detection, "detection", (TABLE,), loading)
-        self.reader = load_named(reader, "read", loading) if isinstance(reader, str | os.PathLike) else reader
+        self.reader = reader if not isinstance(reader, str | os.PathLike) else load_reader(reader, Options(**loading))
         self.ocr = load_ocr(ocr) if isinstance(ocr, str) else ocr
         self.threshold, self.padding, self.straighten = threshold, padding, straighten
         self.options = {} if size is None else {"size": size}

@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from ...checkpoint.installed import is_installed
 from ...errors import InputError, UnsupportedError, nearest
 from ...ops.on_numpy import threads
 from ...optional import import_optional
+from ...tasks.auto_reader import AUTO_READER, FIRST_NAME, SECOND_NAME
 from ..documents import Word
 
 # A call (page (H, W, 3) uint8) -> its words.
@@ -27,8 +29,12 @@ OcrEngine = Callable[[np.ndarray], Sequence[Word]]
 
 SECONDS = 300  # for a page: Tesseract takes a few for an honest one
 # Names that stand for a reader of cells, which does not read the other words of a page -> its checkpoint.
-READERS = {"zoo-read": "zoo-read", "trocr": "microsoft/trocr-base-printed"}
-DEFAULT_READER, NO_OCR = "zoo-read", "none"
+READERS = {
+    AUTO_READER: AUTO_READER,
+    **{name: name for name in (FIRST_NAME, SECOND_NAME)},
+    "trocr": "microsoft/trocr-base-printed",
+}
+NO_OCR = "none"
 
 
 def reader_and_engine(reader: Any, ocr: Any) -> tuple[Any, Any]:
@@ -38,9 +44,11 @@ def reader_and_engine(reader: Any, ocr: Any) -> tuple[Any, Any]:
     """
     if reader is not None and ocr is not None:
         raise InputError("ocr reads the page, and reader the cells: give one of them")
-    if reader is not None:
+    if reader is not None and reader != AUTO_READER:
         return reader, None
-    name = DEFAULT_READER if ocr is None else ocr
+    name = AUTO_READER if ocr is None else ocr
+    if name == AUTO_READER and not is_installed(SECOND_NAME):
+        name = FIRST_NAME
     if not isinstance(name, str):
         return None, name
     return READERS.get(name), None if name in (*READERS, NO_OCR) else name
