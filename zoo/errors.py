@@ -124,6 +124,11 @@ def nearest_file(path: str | os.PathLike[str]) -> str:
         return ""
 
 
+def quantity(count: int, noun: str) -> str:
+    """A number with its noun, for messages: "1 row", "2,000 rows"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def list_names(names: Sequence[str], most: int = 8) -> str:
     """The first names, with commas between them, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 from . import ops
 from .config import Config, named_labels
 from .devices import AUTO, placement, resolve_device
-from .errors import ConfigError, InputError, UnsupportedError, UnusedWeightError, ZooError, list_names, nearest
+from .errors import (
+    ConfigError,
+    InputError,
+    UnsupportedError,
+    UnusedWeightError,
+    ZooError,
+    list_names,
+    nearest,
+    quantity,
+)
 from .nn import an_array, leaves, release_folded
 from .options import DEFAULTS, MODEL, PLACE, Options
 from .quant import QUANT_TYPES
@@ -294,7 +303,7 @@ class Pretrained(Trainable):
             warn(f"{checkpoint.name} has no {list_names(model.report.new, 5)}: drawn at random, to be trained")
         if model.report.unused:
             names = model.report.unused
-            text = f"{checkpoint.name} has {len(names)} tensors that {model.architecture} does not know: "
+            text = f"{checkpoint.name} has {quantity(len(names), 'tensor')} that {model.architecture} does not know: "
             text += list_names(names, 5)
             if options.strict:
                 raise UnusedWeightError(text)

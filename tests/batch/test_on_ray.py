@@ -137,7 +137,7 @@ def test_tables(ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert main([*arguments, "-o", str(out)]) == 1
     said = capsys.readouterr().err
     assert f"wrote {out}: 6 documents" in said
-    assert said.endswith("zoo: 1 pages could not be used: the column 'error' says why\n")
+    assert said.endswith("zoo: 1 page could not be used: the column 'error' says why\n")
     rows = [row for path in sorted(out.glob("part-*")) for row in rows_of(path)]
     assert [row["page"] for row in rows if row["error"] is not None] == [0]
     wanted = rows_of(one)

@@ -62,7 +62,7 @@ def test_parts_in_any_order(tmp_path: Path) -> None:
             assert [row["text"] for row in rows.given] == [str(part.first + i) for i in range(part.rows)]
             assert {row["k"] for row in rows.kept} == {int(part.path == paths[1])}
     workbook(tmp_path / "0.xlsx", [["text", "k"], [1, 2]])
-    with pytest.raises(InputError, match=r"0\.xlsx has changed: 1 rows where there were 4"):
+    with pytest.raises(InputError, match=r"0\.xlsx has changed: 1 row where there were 4"):
         pickle.loads(pickle.dumps(source)).read(parts[0])
 
 

@@ -75,4 +75,4 @@ def test_lines_that_cannot_be_used_are_lines_with_an_error(folder_of: Callable[[
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [isinstance(one, dict) for one in lines] == [False, True, False]
     assert done.stderr.splitlines()[0].startswith("zoo: stdin, lines 1 ... 3: 1 of 3 inputs cannot be used: texts[1]")
-    assert done.stderr.splitlines()[1:] == ["zoo: 1 lines could not be used: see the messages above"]
+    assert done.stderr.splitlines()[1:] == ["zoo: 1 line could not be used: see the messages above"]

@@ -308,7 +308,7 @@ def test_words_that_lie_nowhere_are_warned_of(stub: Stub, capsys: pytest.Capture
         (["page.png", "-o", "out.csv", "--ocr", "none"], "out.csv would have no text with --ocr none"),
         (["page.png", "-o", "out.xlsx", "--ocr", "none"], "would have no text"),
         (["page.png", "-o", "out.cvs", "--words", "words.json"], "did you mean '.csv'"),
-        (["page.png", "-o", "out", "--format", "csv,exe"], ".exe is none of .csv"),
+        (["page.png", "-o", "out", "--format", "csv,exe"], ".exe is not one of .csv"),
         (["page.png", "-o", "out.json", "--format", "csv"], "--format is for -o FOLDER and for stdout"),
         (["page.png", "-o", "out.json", "--resume"], "--resume needs -o FOLDER or -o FILE.jsonl"),
         (

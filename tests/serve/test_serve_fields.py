@@ -32,8 +32,8 @@ def ask(client, path: str, **more: Any) -> Any:
 @pytest.mark.parametrize(
     ("path", "asked", "field", "said"),
     [
-        ("/v1/completions", {"logit_bias": {"9999999": 2}}, "logit_bias", "'9999999' is no token, expected 0 to"),
-        ("/v1/completions", {"logit_bias": {"a": 2}}, "logit_bias", "'a' is no token"),
+        ("/v1/completions", {"logit_bias": {"9999999": 2}}, "logit_bias", "'9999999' is not a token, expected 0 to"),
+        ("/v1/completions", {"logit_bias": {"a": 2}}, "logit_bias", "'a' is not a token"),
         ("/v1/completions", {"logit_bias": {"1": 200}}, None, "expected -100 to 100"),
         ("/v1/completions", {"frequency_penalty": 2.5}, "frequency_penalty", "is 2.5, expected a number of at most 2"),
         (

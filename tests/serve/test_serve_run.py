@@ -113,7 +113,7 @@ def test_a_query_and_documents(server):
     [
         (
             {"model": "tag", "inputs": "a", "parameters": {"top_k": 2}},
-            "'top_k' is no parameter of tag: expected aggregation, ignore",
+            "tag has no parameter 'top_k': expected aggregation, ignore",
         ),
         ({"model": "classify", "inputs": "a", "parameters": {"topk": 2}}, "did you mean 'top_k'"),
         ({"model": "classify", "inputs": "a", "parameters": {"top_k": "2"}}, "expected a whole number"),

@@ -87,7 +87,7 @@ def test_messages_as_templates_take_them():
     assert turn["tool_calls"][0]["function"]["arguments"] == {"city": "Rome"}
     for message, problem in [
         ({"content": [{"type": "image_url", "image_url": {"url": "x"}}]}, "a part that is no text"),
-        ({"tool_calls": [{"function": {"name": "a", "arguments": "{"}}]}, "are no JSON"),
+        ({"tool_calls": [{"function": {"name": "a", "arguments": "{"}}]}, "are not JSON"),
         ({"tool_calls": [7]}, "without a function's name"),
         ({"tool_calls": [{"function": {"name": "a", "arguments": r'{"a": "\ud800"}'}}]}, "have a lone surrogate"),
     ]:

@@ -79,7 +79,7 @@ def test_a_folder(folder: Path, jobs: str, capsys: pytest.CaptureFixture[str]) -
     out = folder / "out"
     assert run(folder, "-o", str(out), "--jobs", jobs, "--format", "csv,json") == 1
     said = capsys.readouterr().err
-    assert "1 files that are not documents are skipped" in said
+    assert "skipped 1 file of other kinds than documents" in said
     assert "6 pages of 4 documents" in said
     assert said.count("broken.pdf") == 1
     assert said.endswith("zoo: 1 of these could not be read\n")

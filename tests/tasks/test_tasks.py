@@ -172,7 +172,7 @@ def test_rerank_and_classify_arguments(task):
     for bad, match in [
         (([("a", "b"), "c"],), r"texts\[1\] is not a pair"),
         (([("a", None)],), r"texts\[0\]\[1\] is None"),
-        ((["a", "b"], ["c"]), "1 second texts for 2 texts"),
+        ((["a", "b"], ["c"]), "1 second text for 2 texts"),
     ]:
         with pytest.raises(InputError, match=match):
             classify(*bad)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, quantity
 from .decoder import numpy_logits
 from .sampling import log_softmax
 
@@ -19,7 +19,9 @@ _CHUNK = 128
 def perplexity(model: Any, ids: Sequence[int]) -> float:
     """exp of the mean negative log-probability of ids[1:], each given all before it."""
     if len(ids) < 2:
-        raise InputError(f"the text has {len(ids)} tokens with the one for its beginning, expected at least 2")
+        raise InputError(
+            f"the text has {quantity(len(ids), 'token')} with the one for its beginning, expected at least 2"
+        )
     total, at = 0.0, 1
     for logprobs in text_logprobs(model, ids):
         n = len(logprobs)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
 import numpy as np
 
 from .. import ops
-from ..errors import CheckpointError, InputError, ZooError, check_choice
+from ..errors import CheckpointError, InputError, ZooError, check_choice, quantity
 from ..text.given import check_text
 from .arguments import as_list, check_count, collect_results, text_or_error, texts_or_errors
 from .base import TextTask, sigmoid, softmax
@@ -126,7 +126,9 @@ def as_pairs(texts: Any, pairs: Any) -> tuple[Texts, Texts | None, bool]:
     if pairs is not None:
         (first, single), (second, alone) = texts_or_errors(texts, "texts"), texts_or_errors(pairs, "pairs")
         if single != alone or len(first) != len(second):
-            raise InputError(f"pairs: {len(second)} second texts for {len(first)} texts, expected one for each")
+            raise InputError(
+                f"pairs: {quantity(len(second), 'second text')} for {quantity(len(first), 'text')}, expected as many"
+            )
         return first, second, single
     if isinstance(texts, str):
         return [check_text(texts, "texts")], None, True

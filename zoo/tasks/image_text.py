@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from ..errors import ConfigError, InputError, UnsupportedError, ZooError
+from ..errors import ConfigError, InputError, UnsupportedError, ZooError, quantity
 from ..generate import GenerationConfig
 from ..images import MAX_PIXELS, ImageProcessor
 from ..images.data_uri import data_uri_bytes
@@ -94,7 +94,9 @@ class ImageText(Generate):
         given, single = images_of_prompts(images)
         texts = [check_text(prompt, "prompt")] * len(given) if isinstance(prompt, str) else list(prompt)
         if len(texts) != len(given):
-            raise InputError(f"{len(texts)} prompts for {len(given)} images: expected one for each, or one for all")
+            raise InputError(
+                f"{quantity(len(texts), 'prompt')} for {quantity(len(given), 'image')}: expected as many, or one"
+            )
         prompts: list[Any] = [
             one if isinstance(one, ZooError) else user_messages(one, asked)
             for one, asked in zip(given, texts, strict=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from ..errors import InputError, ZooError
+from ..errors import InputError, ZooError, quantity
 from ..files.json_file import parse_json_list, read_bounded
 from ..images import MAX_PIXELS, ImageInput, ImageProcessor
 from ..pretrained import Pretrained
@@ -178,7 +178,9 @@ def check_page(words: Any, boxes: Any, index: int | None) -> tuple[list[str], li
             problem = f"is {'one text' if isinstance(value, str) else kind_of(value)}, expected a list"
             raise InputError(problem, argument=name, index=index)
     if not len(words) or len(words) != len(boxes):
-        problem = f": {len(words)} words and {len(boxes)} boxes, expected a box for each of at least one word"
+        problem = (
+            f": {quantity(len(words), 'word')} and {len(boxes)} boxes, expected a box for each of at least one word"
+        )
         raise InputError(problem, argument="words", index=index)
     for word in words:
         if not isinstance(word, str) or not word or word != "".join(word.split()):

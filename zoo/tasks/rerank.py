@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import ops
 from ..checkpoint.modules import SETTINGS, read_settings
-from ..errors import InputError, UnsupportedError, ZooError
+from ..errors import InputError, UnsupportedError, ZooError, quantity
 from ..pretrained import Pretrained
 from ..text.given import check_text
 from .arguments import as_list, check_count
@@ -68,7 +68,7 @@ class Rerank(TextTask):
         super().__init__(model, tokenizer, checkpoint)
         if self.one_label and self.config.num_labels != 1:
             raise UnsupportedError(
-                f"the checkpoint has {self.config.num_labels} labels, and reranking needs one: use task='classify'"
+                f"it has {quantity(self.config.num_labels, 'label')}; reranking needs one: use task='classify'"
             )
         self.prompts: dict[str, str] = {}
         self.default_prompt: str | None = None

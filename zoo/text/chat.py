@@ -157,7 +157,7 @@ class ChatTemplate:
         role, content = turn["role"], turn.get("content")
         quoted = re.fullmatch(r"\w+", role) and re.search(rf"['\"]{role}['\"]", source)
         if role not in SPEAKERS and not quoted:
-            raise InputError(f"{where}: the role {role!r} is none that chat templates know{nearest(role, SPEAKERS)}")
+            raise InputError(f"{where}: the role {role!r} is not one that chat templates know{nearest(role, SPEAKERS)}")
         if content is None and not turn.get("tool_calls"):
             raise InputError(f"{where} has no content")
         if (

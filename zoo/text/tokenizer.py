@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..errors import InputError, TokenizerError
+from ..errors import InputError, TokenizerError, quantity
 from ..files.folder import CheckpointFolder
 from .encodings import Encoding, Encodings, pad, width_of
 from .given import given_ids, given_texts
@@ -153,7 +153,7 @@ class Tokenizer:
             first = [self._prepare(text) for text in first]
             second = None if second is None else [self._prepare(text) for text in second]
         if second is not None and (isinstance(texts, str) != isinstance(pairs, str) or len(first) != len(second)):
-            raise InputError(f"pairs: {len(second)} texts for {len(first)} in texts, expected one for each")
+            raise InputError(f"pairs: {quantity(len(second), 'text')} for {len(first)} in texts, expected one for each")
         backend = self._backend(truncation, max_length, stride, overflow, second is not None)
         rows: list[tokenizers.Encoding] = []
         samples: list[int] = []

@@ -51,7 +51,7 @@ def filesystem(name: str) -> tuple[Any, str]:
     if not is_uri(name):
         return fsspec.filesystem("file"), os.path.abspath(name)
     if scheme not in SCHEMES:
-        raise InputError(f"{name}: {scheme}:// is none of {', '.join(SCHEMES)}{nearest(scheme, SCHEMES)}")
+        raise InputError(f"{name}: {scheme}:// is not one of {', '.join(SCHEMES)}{nearest(scheme, SCHEMES)}")
     try:
         if scheme in ARROW and find_spec("pyarrow") is not None:
             from fsspec.implementations.arrow import ArrowFSWrapper

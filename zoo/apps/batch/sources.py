@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar
 
-from ...errors import InputError, nearest
+from ...errors import InputError, nearest, quantity
 from .files import open_file
 from .inputs import IMAGES, RECORDINGS, find_inputs
 from .parquet_source import ParquetSource
@@ -70,7 +70,7 @@ class TextSource(RowSource):
                 problems[len(rows)] = problem
             rows.append(row)
         if len(rows) != part.rows:
-            raise InputError(f"{part.path} has changed: {len(rows)} rows where there were {part.rows}")
+            raise InputError(f"{part.path} has changed: {quantity(len(rows), 'row')} where there were {part.rows}")
         return PartRows(self._keep_columns(rows), rows, problems, digest(repr((rows, problems)).encode()))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import IO, Any
 
-from ...errors import InputError, list_names
+from ...errors import InputError, list_names, quantity
 from ...optional import import_optional
 from ...warning import warn
 from .files import first_line, open_file
@@ -56,7 +56,7 @@ class XlsxSource(RowSource):
         rows = list(islice(found, part.first - number, part.first - number + part.rows))
         self._open = part.path, part.first + len(rows), found
         if len(rows) != part.rows:
-            raise InputError(f"{part.path} has changed: {len(rows)} rows where there were {part.rows}")
+            raise InputError(f"{part.path} has changed: {quantity(len(rows), 'row')} where there were {part.rows}")
         given = [{name: _as_text(row.get(name)) for name in self.given} for row, _ in rows]
         kept = self._keep_columns([row for row, _ in rows])
         problems = {i: problem for i, (_, problem) in enumerate(rows) if problem is not None}
@@ -90,7 +90,7 @@ def sheet_rows(path: str) -> Iterator[Row]:
 
 
 def _check_archive(file: IO[bytes], path: str) -> None:
-    """InputError for an archive that is none of a workbook, or too large."""
+    """InputError for an archive that is not a workbook's, or too large."""
     begin = file.read(len(OLE))
     file.seek(0)
     if begin == OLE:

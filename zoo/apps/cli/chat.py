@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...devices import AUTO, resolve_device
-from ...errors import InputError, UnsupportedError, ZooError
+from ...errors import InputError, UnsupportedError, ZooError, quantity
 from ...files.atomic_write import atomic_write
 from ...files.json_file import parse_json_list, read_bounded
 from ...images import open_image
@@ -140,7 +140,7 @@ def _command(talk: Any, line: str, images: list[str]) -> Any:
         path = os.path.expanduser(rest)
         open_image(path)  # an error now, not with the next message
         images.append(path)
-        say(f"{len(images)} images go with the next message")
+        say(f"{quantity(len(images), 'image')} for the next message")
     elif name in ("save", "load") and rest:
         path = Path(os.path.expanduser(rest))
         if path.suffix == ".safetensors":
@@ -155,7 +155,7 @@ def _command(talk: Any, line: str, images: list[str]) -> Any:
                 part.write_text(json.dumps(messages, indent=1, ensure_ascii=False), encoding="utf-8")
         say(f"{len(talk.messages)} messages {'from' if name == 'load' else 'in'} {path}")
     else:
-        raise InputError(f"{line[:80]!r} is no command: /help lists them")
+        raise InputError(f"there is no command {line[:80]!r}: /help lists those there are")
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ...errors import InputError
+from ...errors import InputError, quantity
 from ...tasks import find_task
 from ...tasks.progress import write_line
 from ..batch import Summary, map_files
@@ -42,14 +42,14 @@ def map(args: argparse.Namespace) -> None:
         **named,
         **{name: getattr(args, name) for name in LOADING if getattr(args, name) is not None},
     )
-    report(summary, "rows")
+    report(summary, "row")
 
 
-def report(summary: Summary, unit: str, failed: str = "rows") -> None:
+def report(summary: Summary, unit: str, failed: str = "row") -> None:
     """Print the result of a job.  InputError: some of the input could not be used."""
     known = f", {summary.known} of them from before" if summary.known else ""
-    write_line(f"zoo: wrote {summary.output}: {summary.rows} {unit}{known}")
+    write_line(f"zoo: wrote {summary.output}: {quantity(summary.rows, unit)}{known}")
     for text in summary.shown:
         write_line(f"zoo: {text}")
     if summary.errors:
-        raise InputError(f"{summary.errors} {failed} could not be used: the column 'error' says why")
+        raise InputError(f"{quantity(summary.errors, failed)} could not be used: the column 'error' says why")

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import ZooError, nearest
+from ...errors import ZooError, nearest, quantity
 from ...files.atomic_write import atomic_write
 from ...images.open import read_file
 from ...options import DEFAULTS
@@ -29,7 +29,7 @@ def ocr(args: argparse.Namespace) -> None:
     suffix = _suffix(args)
     inputs, passed_over = find_inputs([name for name in args.documents if name != STDIN])
     if passed_over:
-        print(f"zoo: {passed_over} files that are not documents are skipped", file=sys.stderr)
+        print(f"zoo: skipped {quantity(passed_over, 'file')} of other kinds than documents", file=sys.stderr)
     names = [one.path for one in inputs] + [STDIN] * (STDIN in args.documents)
     device = args.device if len(names) == 1 and args.device is None else fastest(args)
     options = DEFAULTS.update({"device": device, "local_files_only": args.local_files_only})

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from ...errors import BatchError, InputError, ZooError
+from ...errors import BatchError, InputError, ZooError, quantity
 from ...task_kinds import TASKS, TaskKind, find_tasks
 from ...tasks.progress import write_line
 from .call_options import check_options, flag_of, given_options
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
                 _show(terminal, task, lines, results, error)
             sys.stdout.flush()
         if failed:
-            raise InputError(f"{failed} lines could not be used: see the messages above")
+            raise InputError(f"{quantity(failed, 'line')} could not be used: see the messages above")
     elif kind.streams and not as_json:
         write(task, args.inputs, given_options(args, kind))
     else:

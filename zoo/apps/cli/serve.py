@@ -86,7 +86,7 @@ def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as e:
-        raise InputError(f"--autoscaling is no JSON: {e}") from None
+        raise InputError(f"--autoscaling is not JSON: {e}") from None
     if not isinstance(found, dict):
         raise InputError('--autoscaling: expected an object, such as {"min_replicas": 1, "max_replicas": 4}')
     return found

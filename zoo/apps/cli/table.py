@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ZooError, list_names
+from ...errors import ZooError, list_names, quantity
 from ...files.leftovers import temporary_folder
 from ...images.open import read_file
 from ...tasks.progress import Progress, write_line
@@ -51,7 +51,7 @@ def table(args: argparse.Namespace) -> None:
         documents = [_stdin(folder) if folder and name == "-" else name for name in args.documents]
         inputs, passed_over = find_inputs(documents)
         if passed_over:
-            write_line(f"zoo: {passed_over} files that are not documents are skipped")
+            write_line(f"zoo: skipped {quantity(passed_over, 'file')} of other kinds than documents")
         if args.engine == "ray":
             _on_ray(args, config, inputs)
         elif args.words is not None or args.overlay is not None:
@@ -65,7 +65,7 @@ def _on_ray(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[
 
     paths, config = [one.path for one in inputs], replace(config, device=fastest(args))
     options = {"selection": args.pages, "jobs": args.jobs, "threads": args.threads, "resume": args.resume}
-    report(tables_on_ray(config, paths, args.output, **options), "documents", "pages")
+    report(tables_on_ray(config, paths, args.output, **options), "document", "page")
 
 
 def _one_page(args: argparse.Namespace, config: ExtractorConfig, inputs: Sequence[InputFile]) -> None:

@@ -124,5 +124,5 @@ def output_formats(args: argparse.Namespace) -> list[str]:
     found = [f".{name.strip().lower().removeprefix('.')}" for name in (args.format or "csv").split(",")]
     for suffix in found:
         if suffix not in SUFFIXES:
-            raise UsageError(f"--format {args.format}: {suffix} is none of {', '.join(SUFFIXES)}")
+            raise UsageError(f"--format {args.format}: {suffix} is not one of {', '.join(SUFFIXES)}")
     return list(dict.fromkeys(found))

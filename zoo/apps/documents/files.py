@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, TypeAlias, Union
 
 import numpy as np
 
-from ...errors import InputError
+from ...errors import InputError, quantity
 from ...images import MAX_PIXELS
 from ...images.open import ImagePages, read_file
 from .rules import Rules
@@ -54,7 +54,7 @@ class Document:
         return len(self._pages)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}: {len(self)} pages>"
+        return f"<{type(self).__name__} {self.name}: {quantity(len(self), 'page')}>"
 
     def __enter__(self) -> Document:
         return self

@@ -23,7 +23,7 @@ NUMBERS: dict[type, tuple[type, ...]] = {int: (int,), float: (int, float), bool:
 
 async def run(models: Models, one: Served, asked: RunRequest) -> dict[str, Any]:
     if one.kind == TABLES:
-        raise ApiError(400, f"{TABLES} is no task: send files to /v1/tables", param="model")
+        raise ApiError(400, f"{TABLES} is not a task: send files to /v1/tables", param="model")
     kind: TaskKind = one.task.kind
     if kind.streams:
         raise ApiError(400, f"{one.id} writes texts: send prompts to /v1/completions or /v1/chat/completions")
@@ -39,7 +39,7 @@ def parameters_of(given: dict[str, Any], kind: TaskKind) -> dict[str, Any]:
         if (option := kind.option(name)) is None or name in kind.arguments:
             known = [one.name for one in kind.options if one.name not in kind.arguments]
             expected = f"expected {', '.join(known)}" if known else "it has none"
-            raise ApiError(400, f"{name!r:.100} is no parameter of {kind.name}{nearest(name, known)}: {expected}")
+            raise ApiError(400, f"{kind.name} has no parameter {name!r:.100}{nearest(name, known)}: {expected}")
         _check_value(option, value)
     missing = [option for option in kind.options if option.required and option.name not in given]
     if missing:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...checkpoint.sentence_encoder import normalize as unit_length
-from ...errors import InputError
+from ...errors import InputError, quantity
 from ...tasks.base import most_characters, text_blocks
 from ...tasks.causal_rerank import CausalRerank
 from ...tasks.classify import best_labels, score_function
@@ -112,7 +112,11 @@ async def _score_documents(one: Served, query: str, texts: list[str], cut: bool)
 async def classify(models: Models, one: Served, asked: ClassifyRequest) -> dict[str, Any]:
     texts, pairs = _as_list(asked.input), None if asked.pairs is None else _as_list(asked.pairs)
     if pairs is not None and len(pairs) != len(texts):
-        raise ApiError(400, f"{len(pairs)} pairs for {len(texts)} texts, expected one for each", param="pairs")
+        raise ApiError(
+            400,
+            f"{quantity(len(pairs), 'pair')} for {quantity(len(texts), 'text')}, expected one for each",
+            param="pairs",
+        )
     logits, tokens = await one.worker.run(texts, pairs, one.task.outputs, truncate=asked.truncate)
     score, data = score_function(one.task.config, None), []
     for i, row in enumerate(logits):

@@ -142,5 +142,5 @@ def _with_object(call: Any, i: int) -> dict[str, Any]:
             problem = "the arguments of a tool call have a lone surrogate"
             raise ApiError(400, f"messages[{i}]: {problem}", param="messages") from None
         except (ValueError, RecursionError):
-            raise ApiError(400, f"messages[{i}]: the arguments of a tool call are no JSON", param="messages") from None
+            raise ApiError(400, f"messages[{i}]: the arguments of a tool call are not JSON", param="messages") from None
     return {**call, "function": {**function, "arguments": arguments}}

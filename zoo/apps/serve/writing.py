@@ -218,7 +218,7 @@ def config_of(task: Any, asked: Writing, most: int | None) -> GenerationConfig:
         options["stop_strings"] = [asked.stop] if isinstance(asked.stop, str) else asked.stop
     unknown = [token for token in asked.logit_bias or () if not token.isdigit() or int(token) >= task.config.vocab_size]
     if unknown:
-        problem = f"logit_bias: {unknown[0]!r:.50} is no token, expected 0 to {task.config.vocab_size - 1}"
+        problem = f"logit_bias: {unknown[0]!r:.50} is not a token, expected 0 to {task.config.vocab_size - 1}"
         raise ApiError(400, problem, param="logit_bias")
     for name in ("repetition_penalty", "frequency_penalty", "presence_penalty", "logit_bias", "seed"):
         if getattr(asked, name) is not None:

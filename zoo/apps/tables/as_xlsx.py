@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import InputError, TableError
+from ...errors import InputError, TableError, quantity
 from ...optional import import_optional
 from .export import write
 from .grid import Cell, Grid
@@ -69,7 +69,7 @@ def _sheet_names(count: int, names: Sequence[str] | None) -> list[str]:
     if names is None:
         return [f"Table {i + 1}" for i in range(count)]
     if isinstance(names, str) or len(names) != count:
-        raise InputError(f"names is {names!r}, expected {count} texts, one for each table")
+        raise InputError(f"names is {names!r}, expected {quantity(count, 'text')}, one for each table")
     seen: dict[str, str] = {}
     for name in names:
         if not 1 <= _units(name) <= MAX_NAME:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ...errors import TableError
+from ...errors import TableError, quantity
 from ...images.boxes import Box
 from ..documents.word import check_box, check_number, check_text, set_fields
 
@@ -95,7 +95,7 @@ class Grid:
     def __repr__(self) -> str:
         rows, columns = self.shape
         header = f", {self.header_rows} of header" if self.header_rows else ""
-        size = f"{rows} rows{header}, {columns} columns, {len(self.cells)} cells"
+        size = f"{quantity(rows, 'row')}{header}, {quantity(columns, 'column')}, {quantity(len(self.cells), 'cell')}"
         return f"<{type(self).__name__}: {size}, score {self.score:.3f}>"
 
     def grid(self) -> list[list[Cell]]:
@@ -120,7 +120,7 @@ def _covered(cells: Sequence[Cell], shape: tuple[int, int], header_rows: int) ->
     if rows * columns > MAX_POSITIONS:
         raise TableError(f"the grid has {rows:,} x {columns:,} positions, at most {MAX_POSITIONS:,} are possible")
     if header_rows > rows:
-        raise TableError(f"header_rows is {header_rows}, and the table has {rows} rows")
+        raise TableError(f"header_rows is {header_rows}, and the table has {quantity(rows, 'row')}")
     at = [-1] * (rows * columns)
     for i, cell in enumerate(cells):
         where = f"the cell at row {cell.row}, column {cell.column} ({cell.row_span} x {cell.column_span} positions)"

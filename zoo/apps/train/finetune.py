@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ...checkpoint.task import task_of
-from ...errors import InputError, UnsupportedError, list_names, nearest
+from ...errors import InputError, UnsupportedError, list_names, nearest, quantity
 from ...hub import find
 from ...task_kinds import tasks_that_read
 from ...tasks import load_task
@@ -178,7 +178,9 @@ def _digest(rows: list[Row]) -> str:
 def _say_scores(run: ScoredRun, held: int, trained: int, is_other: bool) -> None:
     """Say on stderr what was held out, and how the model that was written does on it."""
     if run.best_scores is None:
-        line = f"trained on all {trained:,} rows: how well it does on others is not known (--eval FILE)"
+        line = (
+            f"trained on {quantity(trained, 'row')}, none held out, so that nothing tells how good it is (--eval FILE)"
+        )
     else:
         scores = ", ".join(f"{name} {value:.4g}" for name, value in run.best_scores.items() if name != "step")
         whose = "other rows" if is_other else f"rows of {trained + held:,} that were held out"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from ...errors import InputError
+from ...errors import InputError, quantity
 from .curve import write_curve
 from .loop import Run
 from .state import read_state, write_errors, write_state
@@ -28,7 +28,7 @@ def split_rows(count: int, share: float) -> tuple[list[int], list[int]]:
     """The rows to train on and those held out, each in order.  InputError: nothing would be left to train on."""
     held = max(1, round(share * count)) if share else 0
     if held >= count:
-        raise InputError(f"{count} rows, of which {held} are held out: nothing is left to train on")
+        raise InputError(f"{quantity(count, 'row')}, of which {held} are held out: nothing is left to train on")
     chosen = set(np.random.default_rng(SEED).permutation(count)[:held].tolist())
     return [i for i in range(count) if i not in chosen], sorted(chosen)
 

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...errors import InputError, UnsupportedError, check_choice
+from ...errors import InputError, UnsupportedError, check_choice, quantity
 from ...registry import FAMILIES
 from .set_loss import set_loss, widen
 
@@ -60,7 +60,7 @@ def cross_entropy(logits: Tensor, labels: Any, ignored: int = IGNORE_INDEX) -> T
     target = _integers(labels, logits).reshape(-1)
     logits = widen(logits).reshape(-1, logits.shape[-1])
     if len(target) != len(logits):
-        raise InputError(f"there are {len(target)} labels for {len(logits)} outputs of the model")
+        raise InputError(f"{quantity(len(target), 'label')} for {quantity(len(logits), 'output')} of the model")
     judged = target[target != ignored]
     if (
         judged.device.type == "cpu"

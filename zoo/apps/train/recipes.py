@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...errors import InputError, UnsupportedError
+from ...errors import InputError, UnsupportedError, quantity
 from ...images import open_image
 from .data import Row, column
 from .losses import IGNORE_INDEX, compute_loss
@@ -156,7 +156,7 @@ class TagWords(TrainingRecipe):
         for i, (words, labels) in enumerate(zip(self.words, self.answers, strict=True)):
             if len(words) != len(labels) or not all(isinstance(x, str) for x in (*words, *labels)):
                 raise InputError(
-                    f"{self.source}: row {i + 1} has {len(words)} words and {len(labels)} labels, expected as many"
+                    f"{self.source}: row {i + 1} has {quantity(len(words), 'word')}, and {len(labels)} labels for them"
                 )
         return _distinct({label for labels in self.answers for label in labels}, self.source, name, self.least_labels)
 
