@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ pytest.importorskip("uvicorn", reason="needs uvicorn, of the extra serve")
 import uvicorn
 
 from zoo.apps.serve.app import Gate
-from zoo.apps.serve.connections import RESERVE, Connections
+from zoo.apps.serve.connections import Connections
 from zoo.apps.serve.listening import is_loopback, listen
 
 LONG = 16 << 20  # bytes of an answer: more than the buffers of a connection
@@ -117,10 +118,11 @@ def test_a_client_that_reads_nothing_is_left():
 
 
 def test_too_many_connections_get_the_other_application():
+    """Of connections whose requests are being answered none is ended for another."""
     with served(most=4, per_address=100) as (port, connections), ExitStack() as held:
         for _ in range(4):
-            held.enter_context(opened(port))
-        while connections.count < 4:
+            held.enter_context(opened(port, b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n"))
+        while connections.count < 4 or connections.without_head:
             time.sleep(0.01)
         assert ask(port).startswith(b"HTTP/1.1 503")
 
@@ -128,21 +130,34 @@ def test_too_many_connections_get_the_other_application():
 def test_one_address_has_a_share():
     with served(most=100, per_address=3) as (port, connections), ExitStack() as held:
         for _ in range(3):
-            held.enter_context(opened(port))
-        while connections.count < 3:
+            held.enter_context(opened(port, b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n"))
+        while connections.count < 3 or connections.without_head:
             time.sleep(0.01)
         assert ask(port).startswith(b"HTTP/1.1 503")
 
 
-def test_beyond_the_reserve_the_oldest_without_a_head_is_left():
-    with served(most=1, per_address=1000, head_seconds=600) as (port, connections), ExitStack() as held:
-        first = held.enter_context(opened(port, b"GET / HTTP/1.1\r\n"))
-        for _ in range(RESERVE):
-            held.enter_context(opened(port))
-        while connections.count <= RESERVE:
-            time.sleep(0.01)
-        assert ask(port).startswith(b"HTTP/1.1 503")
-        assert is_closed(first)
+@pytest.mark.parametrize("limits", [{"most": 4, "per_address": 100}, {"most": 100, "per_address": 4}])
+def test_half_heads_keep_nobody_out(limits):
+    with served(head_seconds=600, **limits) as (port, connections), ExitStack() as held:
+        lines = [held.enter_context(opened(port, b"GET / HTTP/1.1\r\n")) for _ in range(12)]
+        for one in lines[:8]:
+            assert is_closed(one)
+        for _ in range(3):
+            assert ask(port).startswith(b"HTTP/1.1 200")
+        assert connections.count <= 4
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="needs further loopback addresses, which macOS has not")
+def test_the_address_with_most_connections_makes_place():
+    with served(most=6, per_address=100, head_seconds=600) as (port, _), ExitStack() as held:
+        few = held.enter_context(opened(port, b"GET / HTTP/1.1\r\n"))
+        for _ in range(12):
+            one = held.enter_context(socket.socket())
+            one.bind(("127.0.0.2", 0))
+            one.connect(("127.0.0.1", port))
+        assert ask(port).startswith(b"HTTP/1.1 200")
+        few.sendall(b"Host: a\r\nConnection: close\r\n\r\n")
+        assert few.recv(1 << 16).startswith(b"HTTP/1.1 200")
 
 
 def test_health_answers_in_a_crowd():

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from .listening import CHUNK_SECONDS
 
 MAX_CONNECTIONS = 1000
 MAX_PER_ADDRESS = 500
-RESERVE = 100  # further connections, which are answered by `answer_when_full` alone
 MAX_HEAD = 64 << 10  # bytes of a request before its body
 
 
@@ -24,7 +24,7 @@ def allow_files() -> None:
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = 2 * (MAX_CONNECTIONS + RESERVE)
+        wanted = 2 * MAX_CONNECTIONS + 200
         if soft != resource.RLIM_INFINITY and soft < wanted:
             most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
@@ -33,8 +33,9 @@ def allow_files() -> None:
 class Connections:
     """The connections of a server.
 
-    crowded: the ASGI application of those beyond `most`, or `per_address` of one address.  Beyond `most` and RESERVE a
-    new connection takes the place of the one that has waited longest for its request's head.
+    A connection beyond `per_address` of its address takes the place of the oldest of this address that waits for a
+    request's head, one beyond `most` that of the oldest of the address with most of them: half heads keep nobody out.
+    crowded: the ASGI application of those for which there is no place.
     """
 
     def __init__(
@@ -57,9 +58,20 @@ class Connections:
     def add(self, address: str) -> bool:
         """Count a connection -> True if there are too many."""
         self.of_address[address] += 1
-        if self.count > self.most + RESERVE and self.without_head:
-            next(iter(self.without_head)).abort()
+        if self.of_address[address] > self.per_address:
+            self._make_place({address: 1})
+        elif self.count > self.most:
+            self._make_place(self.of_address)
         return self.count > self.most or self.of_address[address] > self.per_address
+
+    def _make_place(self, addresses: Mapping[str, int]) -> None:
+        """End the oldest connection without a head, of the address with most connections that has one."""
+        oldest: dict[str, Any] = {}
+        for one in self.without_head:
+            if one.address in addresses:
+                oldest.setdefault(one.address, one)
+        if oldest:
+            oldest[max(oldest, key=addresses.__getitem__)].abort()
 
     def remove(self, address: str) -> None:
         self.of_address[address] -= 1
@@ -84,21 +96,19 @@ class _Deadlines:
 
     def __init__(self, *args: Any, **options: Any):
         super().__init__(*args, **options)
-        self._address, self._head_bytes, self._is_open = "", 0, False
+        self.address, self._head_bytes, self._is_open = "", 0, False
         self._head_timer: asyncio.TimerHandle | None = None
         self._send_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)  # type: ignore[misc]
-        self._address, self._is_open = str((transport.get_extra_info("peername") or ("",))[0]), True
-        if self.all.add(self._address):
+        self.address, self._is_open = str((transport.get_extra_info("peername") or ("",))[0]), True
+        if self.all.add(self.address):
             self.app = self.all.crowded
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._is_open:
-            self._is_open = False
-            self.all.remove(self._address)
+        self._leave()
         self._end_head()
         self.resume_writing()
         super().connection_lost(exc)  # type: ignore[misc]
@@ -129,8 +139,14 @@ class _Deadlines:
     def abort(self) -> None:
         """End the connection without waiting for what is still to be sent."""
         self._end_head()
+        self._leave()
         with contextlib.suppress(OSError):
             self.transport.abort()
+
+    def _leave(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self.all.remove(self.address)
 
     def _await_head(self) -> None:
         self._head_timer = asyncio.get_running_loop().call_later(self.all.head_seconds, self.abort)
