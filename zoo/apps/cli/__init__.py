@@ -16,12 +16,13 @@ from ... import __version__, plugins, set_num_threads
 from ...errors import ZooError
 from . import descriptions as texts
 from .arguments import parser_of
-from .parser import Arguments, Parser, UsageError, terminal_columns
-from .wrapping import wrap_lines
+from .parser import Arguments, Parser, UsageError
+from .wrapping import terminal_columns, wrap_lines
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (by default the process's) and return the exit status."""
+    _open_streams()
     argv = list(sys.argv[1:] if argv is None else argv)
     if argv[:1] in ([], ["help"]):  # `zoo help run` is `zoo run --help`
         argv = [*argv[1:2], "--help"]
@@ -57,6 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return report_stop(args, 130)
     except TerminatedError:
         return report_stop(args, 128 + signal.SIGTERM)
+
+
+def _open_streams() -> None:
+    """Put the null device in the place of streams that the caller has closed, for which Python has None."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # in the order of their numbers
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - until the process ends
 
 
 class TerminatedError(SystemExit):

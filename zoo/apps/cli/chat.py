@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -24,6 +25,7 @@ from .chat_server import ServerConversation
 from .fastest import say_device
 from .generation import load, write_pieces
 from .parser import UsageError
+from .terminal import Terminal
 
 PROMPT = "> "
 HISTORY = 16 << 20  # bytes of a saved conversation
@@ -68,6 +70,9 @@ def chat(args: argparse.Namespace) -> None:
             say_device(None if device == "onnx" and type(llm.model.runner) is Runner else device)  # 16-bit weights
         talk = Continued(llm, options) if llm.template is None else llm.conversation(args.system, **options)
     watched = sys.stdin.isatty() and sys.stdout.isatty()
+    Terminal(sys.stdout, plain_text=True)  # which writes in any locale
+    if not watched and isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     if isinstance(talk, Continued):
         if args.system is not None:
             raise InputError(f"--system: {args.name} has no chat template, so it takes no system message")

@@ -32,7 +32,7 @@ def families(args: argparse.Namespace) -> None:
         shown = "" if proof is None else f"{proof['hold']} of {proof['checkpoints']}, worst {proof['worst']:.0e}"
         rows.append((name, of["reads"], ", ".join(of["tasks"]) or "none", shown, ", ".join(of["heads"])))
     terminal.table(rows)
-    terminal.line(f"\n{len(found)} families, each with {', '.join(ENGINES)}; --json says more")
+    terminal.paragraph(f"\n{len(found)} families, each with {', '.join(ENGINES)}; --json says more")
 
 
 def describe() -> dict[str, dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Iterable
 from itertools import chain
@@ -12,7 +11,7 @@ from typing import Any
 import zoo
 
 from ...tasks.progress import Progress
-from .wrapping import WordStream
+from .wrapping import WordStream, terminal_columns
 
 
 def loading_of(args: argparse.Namespace) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def write_pieces(pieces: Iterable[str]) -> None:
             sys.stdout.write(printable(piece))
             sys.stdout.flush()
         return
-    words = WordStream(sys.stdout.write, shutil.get_terminal_size().columns)
+    words = WordStream(sys.stdout.write, terminal_columns())
     try:
         for piece in pieces:
             words.feed(printable(piece))

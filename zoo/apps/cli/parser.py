@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from ...errors import nearest
-from .wrapping import MAX_HELP_WIDTH, wrap, wrap_lines
+from .wrapping import MAX_HELP_WIDTH, terminal_columns, wrap, wrap_lines
 
 MAX_CHOICES_WIDTH = 24  # characters of choices that stand in place of a value's name
 
@@ -37,10 +36,6 @@ def _fill(paragraph: str, columns: int) -> str:
     if "\n" in paragraph or paragraph.startswith(" "):
         return wrap_lines(paragraph, columns)
     return "\n".join(wrap(re.sub(" +", " ", paragraph), columns))
-
-
-def terminal_columns() -> int:
-    return max(shutil.get_terminal_size().columns, 20)
 
 
 class Arguments:

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -16,7 +15,7 @@ from ...errors import ZooError
 from ...files.utf8 import ERRORS
 from ..batch.results import to_plain
 from .parser import UsageError
-from .wrapping import clean, clip, table_lines, wrap
+from .wrapping import MIN_COLUMNS, clean, clip, table_lines, terminal_columns, wrap, wrap_lines
 
 if TYPE_CHECKING:
     from ...tasks.base import Task
@@ -52,10 +51,14 @@ class Terminal:
                 out.reconfigure(errors="replace")
             else:
                 out.reconfigure(encoding="utf-8", errors=ERRORS)
-        self.width = shutil.get_terminal_size().columns if is_watched else sys.maxsize  # nothing is cut in a pipe
+        self.width = terminal_columns() if is_watched else sys.maxsize  # nothing is cut in a pipe
 
     def line(self, text: str = "") -> None:
         self.out.write(text + "\n")
+
+    def paragraph(self, text: str) -> None:
+        """Write a text with its line ends, wrapped to the width of the terminal."""
+        self.line(wrap_lines(text, self.width))
 
     def verbatim(self, text: str) -> None:
         """Write a text with its own line ends, those of CSV on Windows too."""
@@ -80,8 +83,13 @@ class Terminal:
     def fields(self, rows: Sequence[tuple[str, str]]) -> None:
         """Write names and values, wrapped to the width of the terminal."""
         indent = max(len(name) for name, _ in rows) + 4
+        if self.width < indent + MIN_COLUMNS:  # values below their names
+            for name, value in rows:
+                for line in (f"  {name}", *(f"    {line}" for line in wrap(clean(value), self.width - 4))):
+                    self.line(line)
+            return
         for name, value in rows:
-            first, *others = wrap(clean(value), max(self.width - indent, 20))
+            first, *others = wrap(clean(value), self.width - indent)
             self.line(f"  {name}".ljust(indent) + first)
             for line in others:
                 self.line(" " * indent + line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import unicodedata
 from collections.abc import Callable, Sequence
 
@@ -11,7 +12,13 @@ ESCAPES = re.compile(r"\x1b\[[\d;]*m")  # colours and bold letters, which take n
 WIDE_LETTERS = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60\U00020000-\U0003fffd"
 WORDS = re.compile(rf" *(?:[{WIDE_LETTERS}]|[^ {WIDE_LETTERS}]+)")
 GAP = "  "  # between columns
+MIN_COLUMNS = 20
 MAX_HELP_WIDTH = 110  # longer lines are hard to read
+
+
+def terminal_columns() -> int:
+    """The width of the terminal; what has fewer than MIN_COLUMNS shows some of each line."""
+    return max(shutil.get_terminal_size().columns, MIN_COLUMNS)
 
 
 def clean(text: str) -> str:
