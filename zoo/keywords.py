@@ -76,6 +76,7 @@ class GenerationOptions(TypedDict, total=False):
     assistant_confidence_threshold: float
     stop_strings: str | Sequence[str]
     skip_special_tokens: bool
+    table_tags: Any
     eos_token_id: int | Sequence[int]
     bos_token_id: int | None
     pad_token_id: int | None

@@ -60,6 +60,7 @@ class GenerationConfig:
     a prompt of one token, as an encoder's decoder has; forced_eos_token_id: the last token that there is room for.
     suppress_tokens never follow, begin_suppress_tokens not first (nor after a forced first one); bad_words_ids: lists
     of one token each, which never follow but for end tokens.
+    table_tags: the tags of tables, whose rows then have one length (`zoo.generate.table_tags`).
     skip_special_tokens: False keeps them in texts and stop strings, but for those that end a text.
     Speculative decoding changes the speed alone: tokens are guessed, and the model checks them together.
     prompt_lookup_num_tokens: the number of tokens that are guessed from an earlier place with the same last tokens, up
@@ -98,6 +99,7 @@ class GenerationConfig:
     assistant_confidence_threshold: float = 0.4
     stop_strings: tuple[str, ...] = ()
     skip_special_tokens: bool = True
+    table_tags: Any = field(default=None, repr=False)
     eos_token_id: tuple[int, ...] = ()
     bos_token_id: int | None = None
     pad_token_id: int | None = None
@@ -174,7 +176,7 @@ class GenerationConfig:
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], where: object = "generation_config.json") -> GenerationConfig:
         """The config from a file's object; null means the default.  ConfigError for a value out of range."""
-        known = {f.name for f in dataclasses.fields(cls)} - {"extra", "seed", "assistant_model"}
+        known = {f.name for f in dataclasses.fields(cls)} - {"extra", "seed", "assistant_model", "table_tags"}
         void = {"pad_token_id": -1, **({} if raw.get("do_sample") else _NO_SAMPLING)}  # old files' values for none
         stated = {k: v for k, v in raw.items() if v is not None}
         values = {k: v for k, v in stated.items() if k in known and (k not in void or v != void[k])}

@@ -29,6 +29,7 @@ def constrains(new: Sequence[int], fewest: Sequence[int], config: GenerationConf
     excludes = config.suppress_tokens or config.begin_suppress_tokens or config.bad_words_ids
     repeats = config.repetition_penalty != 1 or config.no_repeat_ngram_size > 0
     shifts = config.frequency_penalty or config.presence_penalty or config.logit_bias
+    excludes = excludes or config.table_tags is not None
     return bool(repeats or shifts or forces or excludes or max(fewest) > min(new))
 
 
@@ -73,6 +74,8 @@ def constrain_scores(
             _force(row, config.forced_eos_token_id)
         _exclude(row, config.suppress_tokens)
         _exclude(row, config.begin_suppress_tokens if n == skipped else ())
+        if config.table_tags is not None:
+            _exclude(row, config.table_tags.excluded_tokens(ids[len(ids) - n :], ends))
     if (scores.max(-1) == -np.inf).any():
         raise ZooError(
             "the options of generation exclude every next token: relax no_repeat_ngram_size, min_new_tokens, "

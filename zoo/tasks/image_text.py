@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import ConfigError, InputError, UnsupportedError, ZooError, quantity
 from ..generate import GenerationConfig
+from ..generate.table_tags import TableTags
 from ..images import MAX_PIXELS, ImageProcessor
 from ..images.data_uri import data_uri_bytes
 from ..inputs.image_text import ImageTextCausalLM
@@ -35,7 +36,7 @@ class ImageText(Generate):
     """A model of images and texts that answers.
 
     Options are those of `Generate`; skip_special_tokens=False keeps special tokens in the answer, which is the default
-    where its tags are special tokens (DocTags).
+    where its tags are special tokens (DocTags).  Tables among these have rows of one length; table_tags=None lets go.
 
     >>> read = zoo.load("ibm-granite/granite-docling-258M")
     >>> read("page.png", "Convert this page to docling.")
@@ -66,8 +67,9 @@ class ImageText(Generate):
                 f"{tokenizer.backend.token_to_id(self.places.repeated)}, and config.json image_token_id = {wanted}"
             )
         self._check_tiles()
-        if DOCTAG in tokenizer.added_tokens():
-            self.generation = dataclasses.replace(self.generation, skip_special_tokens=False)
+        if DOCTAG in (added := tokenizer.added_tokens()):
+            tags = {"skip_special_tokens": False, "table_tags": TableTags.of(added)}
+            self.generation = dataclasses.replace(self.generation, **tags)
 
     @classmethod
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:

@@ -1,0 +1,101 @@
+"""OTSL (Lysak et al. 2023, https://arxiv.org/abs/2305.03393): a table as its cells row by row, in five tags.
+
+`<fcel>` begins a cell with text, `<ecel>` is one without, `<ched>`, `<rhed>` and `<srow>` are headers of columns, of
+rows and of a section; `<lcel>` belongs to the cell on its left, `<ucel>` to the one above, `<xcel>` to both; `<nl>`
+ends a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...images.boxes import Box
+from ..tables import Cell, Table
+from ..tables.grid import MAX_POSITIONS
+
+TEXT_TAGS = ("fcel", "ched", "rhed", "srow")
+CELL_TAGS = (*TEXT_TAGS, "ecel", "lcel", "ucel", "xcel")
+_PIECES = re.compile(rf"<({'|'.join((*CELL_TAGS, 'nl'))})>([^<]*(?:<(?!(?:{'|'.join((*CELL_TAGS, 'nl'))})>)[^<]*)*)")
+RAGGED_ROWS = "rows of different lengths"
+TORN_SPAN = "a span without its cell"
+
+Rows = list[list[tuple[str, str]]]  # the tag and the text of each cell
+
+
+def table_of_otsl(text: str, box: Box | None = None) -> Table:
+    """The table of OTSL tags, whose cells share the box evenly; by default each position is a unit.
+
+    A model that is not held to the grammar writes what is no table: rows of different lengths are filled with empty
+    cells, a span without its cell becomes an empty one, and the table has the doubt that says so.
+    """
+    rows, doubts = _rows(text), list[str]()
+    width = max(map(len, rows), default=0)
+    if any(len(row) != width for row in rows):
+        doubts.append(RAGGED_ROWS)
+        rows = [[*row, *[("ecel", "")] * (width - len(row))] for row in rows]
+    tags = [[tag for tag, _ in row] for row in rows]
+    cells, taken = list[Cell](), [[False] * width for _ in rows]
+    x0, y0, x1, y1 = box or (0.0, 0.0, float(width or 1), float(len(rows) or 1))
+    xs = [x0 + (x1 - x0) * c / max(width, 1) for c in range(width + 1)]
+    ys = [y0 + (y1 - y0) * r / max(len(rows), 1) for r in range(len(rows) + 1)]
+    header = _header_rows(tags)
+    for r, row in enumerate(rows):
+        for c, (tag, content) in enumerate(row):
+            if taken[r][c]:
+                continue
+            if tag in ("lcel", "ucel", "xcel"):
+                doubts.append(TORN_SPAN)
+            down, across = _span(tags, taken, r, c, header)
+            for y in range(r, r + down):
+                taken[y][c : c + across] = [True] * across
+            own = (xs[c], ys[r], xs[c + across], ys[r + down])
+            projected = tag == "srow" and r >= header
+            cells.append(Cell(r, c, down, across, own, content, 1.0, r < header, projected))
+    row_boxes = [(x0, ys[r], x1, ys[r + 1]) for r in range(len(rows))]
+    column_boxes = [(xs[c], y0, xs[c + 1], y1) for c in range(width)]
+    found = tuple(dict.fromkeys(doubts))
+    return Table(tuple(cells), tuple(row_boxes), tuple(column_boxes), (x0, y0, x1, y1), 1.0, header, found)
+
+
+def _rows(text: str) -> Rows:
+    """The rows of cells, up to as many as a table may have."""
+    rows: Rows = [[]]
+    count = 0
+    for found in _PIECES.finditer(text):
+        if found[1] == "nl":
+            rows.append([])
+        else:
+            count += 1
+            if count > MAX_POSITIONS:
+                break
+            rows[-1].append((found[1], found[2].strip() if found[1] in TEXT_TAGS else ""))
+    return [row for row in rows if row]
+
+
+def _header_rows(tags: Sequence[Sequence[str]]) -> int:
+    """The rows at the top of column headers, cells that span into them counted."""
+    count = 0
+    for row in tags:
+        if "ched" not in row or any(tag in ("fcel", "rhed", "srow") for tag in row[1:]):
+            break
+        count += 1
+    return count
+
+
+def _span(
+    tags: Sequence[Sequence[str]], taken: Sequence[Sequence[bool]], r: int, c: int, header: int
+) -> tuple[int, int]:
+    """The rows and columns of the cell at a place, by the tags that follow on its right and below; no cell reaches
+    across the line below the header.
+    """
+    across, down = 1, 1
+    while c + across < len(tags[r]) and tags[r][c + across] == "lcel" and not taken[r][c + across]:
+        across += 1
+    last = header if r < header else len(tags)
+    while r + down < last:
+        below, free = tags[r + down][c : c + across], not any(taken[r + down][c : c + across])
+        if not free or below[0] != "ucel" or any(tag not in ("xcel", "ucel") for tag in below[1:]):
+            break
+        down += 1
+    return down, across
