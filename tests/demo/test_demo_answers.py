@@ -373,3 +373,41 @@ def test_a_package_that_cannot_be_loaded(tmp_path, monkeypatch):
         import_optional("half_there", "x")
     with pytest.raises(ZooError, match=r"^x requires the package broken, which cannot be loaded \(libm.so.9\): pip"):
         import_optional("broken", "x", "y")
+
+
+@pytest.mark.parametrize(
+    ("task", "spec", "values"),
+    [
+        ("tag", "bert-base-NER", ["Angela Merkel was born in Hamburg."]),
+        ("answer", "bert-base-squad2", ["Who wrote it?", "Ann wrote it in May."]),
+        ("rerank", "ms-marco-MiniLM-L6-v2", ["What purrs?", "A cat.\nA train.\n\n"]),
+        ("detect", "detr-resnet-50-timm", [CATS]),
+    ],
+)
+def test_a_tab_of_any_task_is_made_from_its_row(models, task, spec, values):
+    """The table has what `zoo run` shows, and the picture what `--overlay` writes."""
+    one = models(**{task: spec})
+    (kind,) = one.rows
+    path, texts = (values[0], values[1:]) if kind.reads == "image" else (None, values)
+    assert len(answers.text_fields(kind)) == len(texts)
+    picture, rows = answers.run_task(one, kind, path, texts)
+    loaded = zoo.load(one.names[task], task=task)
+    arguments = [values[0], ["A cat.", "A train."]] if task == "rerank" else values
+    wanted = loaded.results.lines(loaded(*arguments))
+    assert rows == [[f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row] for row in wanted]
+    assert (picture is not None) == kind.draws
+    if texts:
+        with pytest.raises(InputError, match="no text: enter"):
+            answers.run_task(one, kind, path, [" ", *texts[1:]])
+
+
+def test_labels_of_a_tab_have_commas_between_them(models):
+    one = models(**{"zero-shot-classification": "bert-base-NER"})
+    (kind,) = one.rows
+    assert answers.text_fields(kind) == ["texts", "candidate_labels"]
+    assert [answers.is_list(kind, name) for name in answers.text_fields(kind)] == [False, True]
+
+
+def test_a_tab_that_there_is_not(models):
+    with pytest.raises(UnsupportedError, match=r"no tab 'tagg', only classify, .*did you mean 'tag'"):
+        models(tagg="bert-base-NER")

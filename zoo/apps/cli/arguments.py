@@ -261,7 +261,7 @@ def _example(add: Add) -> None:
 
 
 def _demo(add: Add) -> None:
-    tab = "the checkpoint of a tab (classify, segment, read, embed or chat): a name on the hub, 'org/name', or a folder"
+    tab = "the checkpoint of a tab (classify, segment, read, embed, chat), or of a further one: a task, as of zoo run"
     add("--model", action="append", default=[], metavar="TAB=NAME", help=tab)
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen at (127.0.0.1)")
     add("--port", type=_port, default=7860, metavar="N", help="port (7860); 0: any free one")

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from ..demo.models import TABS, Models
+from ..demo.models import ROWS, TABS, Models
 from ..demo.serve import serve
 from ..serve.listening import unblock_stderr
 from .fastest import fastest
@@ -29,6 +29,6 @@ def _say_where(address: str, server: Any) -> None:
 
 def _parse_model(text: str) -> tuple[str, str]:
     tab, equals, name = text.partition("=")
-    if not (equals and name) or tab not in TABS:
-        raise UsageError(f"--model {text}: expected TAB=NAME, with one of {', '.join(TABS)}")
+    if not (equals and name) or (tab not in TABS and tab not in ROWS):
+        raise UsageError(f"--model {text}: expected TAB=NAME, with one of {', '.join([*TABS, *ROWS])}")
     return tab, os.path.expanduser(name)  # a shell does not expand ~ after "="

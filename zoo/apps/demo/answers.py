@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import InputError
 from ...files.leftovers import temporary_folder
 from ...images import open_image
+from ...task_kinds import TaskKind
 from ...tasks.image_task import ImageTask
 from ...tasks.segment import Area, palette
 from ..documents import open_document
@@ -98,6 +99,45 @@ def neighbours(models: Models, text: str, lines: str) -> list[tuple[float, str]]
         raise InputError(f"{models.names['embed']} reads pictures, and this tab compares texts")
     cosines = embed.similarity(text, among)[0].tolist()
     return sorted(zip(cosines, among, strict=True), key=lambda one: -one[0])
+
+
+def text_fields(kind: TaskKind) -> list[str]:
+    """The names of the texts that a task's tab asks for: its arguments, unless they are files, and required options."""
+    required = [option.name for option in kind.options if option.required and option.name not in kind.arguments]
+    return [*(kind.arguments if kind.reads == "text" else ()), *required]
+
+
+def run_task(
+    models: Models, kind: TaskKind, path: str | None, texts: Sequence[str]
+) -> tuple[np.ndarray | None, list[list[str]]]:
+    """The picture of a task's result, if it draws one, and its lines in columns.
+
+    path: of an image or a recording, for tasks that read one.  texts: the values of `text_fields`.
+    """
+    arguments: dict[str, Any] = {}
+    if kind.reads == "image":
+        arguments[kind.arguments[0]] = _picture(path)
+    elif kind.reads == "audio":
+        arguments[kind.arguments[0]] = _require_file(path, "a recording")
+    for name, text in zip(text_fields(kind), texts, strict=True):
+        option, value = kind.option(name), _text(text, name.replace("_", " "))
+        if is_list(kind, name):
+            parts = value.split("," if option else "\n")
+            arguments[name] = [part.strip() for part in parts if part.strip()][:MAX_LINES]
+        else:
+            arguments[name] = value
+    task = models.task(kind.name)
+    result = task(**arguments)
+    found = task.results.lines(result)
+    rows = [(found,)] if isinstance(found, str) else found
+    shown = _thumbnail(np.asarray(task.results.picture(result))) if kind.draws else None
+    return shown, [[f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+
+
+def is_list(kind: TaskKind, name: str) -> bool:
+    """True for a field that takes several texts: labels with commas between them, or a document in each line."""
+    option = kind.option(name)
+    return (kind.ranks and name == kind.arguments[-1]) or (option is not None and option.metavar == "A,B,C")
 
 
 class Talk:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import OfflineError, UnsupportedError, nearest
 from ...hub import find
+from ...task_kinds import TASKS, TaskKind
 from ...tasks import load_task
 from ..tables import TableExtractor
 from ..tables.batch import ExtractorConfig
@@ -20,17 +21,27 @@ TABS = {
     "embed": ("embed", "sentence-transformers/all-MiniLM-L6-v2"),
     "chat": ("generate", "stories260k"),
 }
+# Further tabs, each made from its task's row: those of --model.  A page has no place for a file of words and boxes.
+ROWS: dict[str, TaskKind] = {
+    kind.name: kind
+    for kind in TASKS
+    if kind.name not in TABS and not kind.streams and not any(one.is_file for one in kind.options)
+}
 
 
 class Models:
-    """config: options of the Tables tab.  names: tab -> checkpoint, over TABS.  options: as for `zoo.load`."""
+    """config: options of the Tables tab.  names: tab -> checkpoint, over TABS; a tab of ROWS is there if it is named.
+    options: as for `zoo.load`.
+    """
 
     def __init__(self, config: ExtractorConfig, names: Mapping[str, str] | None = None, **options: Any):
         for tab in names or {}:
-            if tab not in TABS:
-                raise UnsupportedError(f"there is no tab {tab!r}, only {', '.join(TABS)}{nearest(tab, TABS)}")
+            if tab not in TABS and tab not in ROWS:
+                known = [*TABS, *ROWS]
+                raise UnsupportedError(f"there is no tab {tab!r}, only {', '.join(known)}{nearest(tab, known)}")
         self.config, self.options = config, options
         self.names = {tab: default for tab, (_, default) in TABS.items()} | dict(names or {})
+        self.rows = [kind for tab, kind in ROWS.items() if tab in self.names]
         self._loaded: dict[str, Any] = {}
         self._lock = threading.Lock()
 
@@ -45,7 +56,7 @@ class Models:
         return name
 
     def task(self, tab: str) -> Any:
-        return self._load_once(tab, lambda: load_task(self.names[tab], task=TABS[tab][0], **self.options))
+        return self._load_once(tab, lambda: load_task(self.names[tab], task=TABS.get(tab, (tab,))[0], **self.options))
 
     def extractor(self) -> TableExtractor:
         return self._load_once("tables", self.config.extractor)

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...errors import ZooError
 from ...optional import import_optional
+from ...task_kinds import TaskKind
 from ..documents import EXAMPLE
 from . import answers
 from .models import Models
@@ -85,10 +86,44 @@ def build(models: Models) -> Any:
         ]
         outputs = [gr.Dataframe(headers=["cosine", "line"], datatype="str", interactive=False, wrap=True, **make)]
         _tab(gr, "Embed", "Compare", partial(_embed, models), inputs, outputs, models.note("embed"))
+        for kind in models.rows:
+            _add_row(gr, models, kind)
         with gr.Tab("Chat"):
             _chat(gr, models)
     page.queue(max_size=20, api_open=False)
     return page
+
+
+def _add_row(gr: Any, models: Models, kind: TaskKind) -> None:
+    """Add the tab of a task, made from its row: fields for its arguments, a table and perhaps a picture."""
+    make: dict[str, Any] = {"render": False}
+    inputs: list[Any] = []
+    if kind.reads != "text":
+        what = "A picture" if kind.reads == "image" else "A recording"
+        inputs.append(gr.File(label=what, elem_id=f"{kind.name}-file", **make))
+    for name in answers.text_fields(kind):
+        label = name.replace("_", " ").capitalize().removesuffix("" if answers.is_list(kind, name) else "s")
+        option = kind.option(name)
+        many = answers.is_list(kind, name) and option is None
+        hint = ", one in each line" if many else ", with commas between them" if answers.is_list(kind, name) else ""
+        lines = 8 if many else 3 if option is None else 1
+        inputs.append(gr.Textbox(label=label + hint, lines=lines, **make))
+    table = gr.Dataframe(
+        label="Result", datatype="str", interactive=False, wrap=True, elem_id=f"{kind.name}-result", **make
+    )
+    outputs = [gr.Image(show_label=False, interactive=False, **make), table] if kind.draws else [table]
+
+    def run(*values: Any) -> Any:
+        path, texts = (None, values) if kind.reads == "text" else (values[0], values[1:])
+        picture, rows = answers.run_task(models, kind, path, texts)
+        width = max(map(len, rows), default=1)
+        found = {
+            "headers": [" " * (i + 1) for i in range(width)],
+            "data": [row + [""] * (width - len(row)) for row in rows],
+        }
+        return (picture, found) if kind.draws else found
+
+    _tab(gr, kind.name.replace("-", " ").capitalize(), "Run", run, inputs, outputs, models.note(kind.name))
 
 
 def _tab(
