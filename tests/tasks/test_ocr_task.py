@@ -105,6 +105,15 @@ def test_ink_without_characters():
     assert unread_ink(dots, text("..", 20, 60), places) == 0
 
 
+def test_letters_of_a_script_that_the_alphabet_has_in_part():
+    reader = CtcReader.__new__(CtcReader)
+    reader.processor = LineProcessor(48, 320, 3200, ("blank", *map(chr, range(33, 127)), *"αβγδε", " "))
+    assert reader.scripts.scripts == ("Latin",)
+    assert reader._partial_share("αβγ δε") == 1
+    assert reader._partial_share("rate β of decay") < 0.1
+    assert reader._partial_share("β") == 0  # one letter says nothing
+
+
 class Said:
     """A reader that says for each line, by its width, what it was told."""
 

@@ -19,7 +19,7 @@ from ..runner import runner_for
 from ..text.ctc import CtcText, decode_best_path
 from .image_task import floats
 from .line_texts import LineReading
-from .scripts import MAX_CONFIDENCE
+from .scripts import MAX_CONFIDENCE, MIN_CHARACTERS
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -126,8 +126,15 @@ class CtcReader:
             for i, one, of_line in zip(batch, probabilities, pixels, strict=True):
                 text = decode_best_path(one, self.processor.characters)
                 unread = unread_ink(of_line[:, : widths[i][0]], text, len(one) / padded)
+                unread = max(unread, self._partial_share(text.characters))
                 found[i] = text, unread, len(text.characters)
         return [one for one in found if one is not None]
+
+    def _partial_share(self, characters: Sequence[str]) -> float:
+        """The share of letters in scripts of which the alphabet lacks some: Greek without accents loses the others."""
+        letters = [c.lower() for c in characters if c.isalpha()]
+        partial = "".join(of for name, of in SCRIPT_LETTERS.items() if name not in self.scripts.scripts)
+        return sum(c in partial for c in letters) / len(letters) if len(letters) >= MIN_CHARACTERS else 0.0
 
 
 def unread_ink(line: np.ndarray, text: CtcText, places: float) -> float:
