@@ -132,6 +132,8 @@ def test_what_does_not_fit_is_refused(model):
         model(ids_around(model, 0)[None], pixel_values=pixels)
     with pytest.raises(InputError, match=r"32 places of images .*, and the images take 0"):
         answer(model, ids)
+    with pytest.raises(InputError, match="pixel_values need input_ids"):
+        model(inputs_embeds=np.zeros((1, 5, model.config.hidden_size), np.float32), pixel_values=pixels)
     with pytest.raises(InputError, match="pixel_values are 40 x 32, the checkpoint's images 32 x 32"):
         model(ids[None], pixel_values=np.zeros((2, 40, 32, 3), np.float32))
 

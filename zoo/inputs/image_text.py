@@ -100,6 +100,8 @@ class ImageTextModel(Pretrained):
     ) -> tuple[Any, ...]:
         t = self.language_model.tokens(input_ids, attention_mask, **options)
         p = None if pixel_values is None else self.vision_model.pixels(pixel_values)
+        if p is not None and t.input_ids is None:
+            raise InputError("pixel_values need input_ids, which say where the images are: inputs_embeds are given")
         if t.input_ids is not None and (p is not None or t.cache is None):
             self.check_places(t.input_ids, 0 if p is None else p.pixel_values.shape[0] * self.image_length(p.grid))
         return (t,) if p is None else (t, p)

@@ -237,6 +237,8 @@ class Read(ImageTask):
             raise InputError(f"num_return_sequences is {config.num_return_sequences}, but a reading is one text")
         if config.stop_strings:
             raise UnsupportedError(f"stop_strings is {config.stop_strings}: a reading ends where the line does")
+        if not config.skip_special_tokens:
+            raise UnsupportedError("skip_special_tokens is False: a reading has none")
         return config
 
     def _max_tokens(self, config: GenerationConfig) -> int:

@@ -109,6 +109,8 @@ class Text2Text(TextTask):
         config = self.generation.replace(**options | {k: v for k, v in given.items() if v is not None} | more)
         if config.num_return_sequences > 1 or config.stop_strings:
             raise UnsupportedError(f"num_return_sequences and stop_strings are not for {self.name}")
+        if not config.skip_special_tokens:
+            raise UnsupportedError(f"skip_special_tokens=False is not for {self.name}: its texts have none")
 
         def compute(batch: Encoding) -> list[Any]:
             mask = None if batch.attention_mask.all() else batch.attention_mask
