@@ -266,7 +266,8 @@ def application(
 
     fixed = {"/health": health, "/ready": get_readiness, "/v1/models": list_models, "/metrics": get_metrics}
     routes = [Route(path, do) for path, do in fixed.items()]
-    routes += docs_routes({path: (e.takes, e.summary) for path, e in ENDPOINTS.items()}, models.all, bool(keys))
+    described = {path: (e.takes, e.summary, e.kinds) for path, e in ENDPOINTS.items()}
+    routes += docs_routes(described, models.all, bool(keys))
     endpoints = request_handlers(models)
     routes += [Route(path, do, methods=["POST"]) for path, do in endpoints.items()]
 

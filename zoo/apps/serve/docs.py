@@ -16,6 +16,7 @@ from starlette.routing import Route
 from ... import __version__
 from ...errors import InputError
 from ...optional import import_optional
+from ...task_kinds import TASKS
 from .errors import ApiError
 from .models import Served
 from .requests import FileRequest, Strict
@@ -25,22 +26,21 @@ PICTURE = (  # white, 32 x 32
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAAAAABWESUoAAAAFklEQVR42mP4TwAwjCoYVTCqYKQqAAA/aPwuqUTQyAAAAA"
     "BJRU5ErkJggg=="
 )
-# Path -> the kinds of models that answer, and a request that any of them takes.
-EXAMPLES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
-    "/v1/embeddings": (("embed",), {"input": ["A cat.", "A dog."]}),
-    "/v1/rerank": (("rerank",), {"query": "What purrs?", "documents": ["A cat.", "A train."]}),
-    "/v1/classify": (("classify",), {"input": ["What a fine day!"]}),
-    "/v1/completions": (("generate",), {"prompt": "Once upon a time", "max_tokens": 32}),
-    "/v1/chat/completions": (
-        ("generate", "image-text-to-text"),
-        {"messages": [{"role": "user", "content": "Hello!"}], "max_completion_tokens": 64},
-    ),
-    "/v1/responses": (("generate",), {"input": "Hello!", "max_output_tokens": 64}),
-    "/v1/tables": (("tables",), {"file": PICTURE}),
-    "/v1/read": (("read",), {"file": PICTURE}),
-    "/v1/ocr": (("ocr",), {"file": PICTURE}),
-    "/tokenize": (("embed", "rerank", "classify", "generate"), {"prompt": "A cat."}),
+# Path -> a request that any model of its kind takes.
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "/v1/embeddings": {"input": ["A cat.", "A dog."]},
+    "/v1/rerank": {"query": "What purrs?", "documents": ["A cat.", "A train."]},
+    "/v1/classify": {"input": ["What a fine day!"]},
+    "/v1/completions": {"prompt": "Once upon a time", "max_tokens": 32},
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": "Hello!"}], "max_completion_tokens": 64},
+    "/v1/responses": {"input": "Hello!", "max_output_tokens": 64},
+    "/v1/tables": {"file": PICTURE},
+    "/v1/read": {"file": PICTURE},
+    "/v1/ocr": {"file": PICTURE},
+    "/tokenize": {"prompt": "A cat."},
 }
+# Path -> the type of its requests, a summary, and the kinds of models that answer; none: all.
+Endpoints = Mapping[str, tuple[type[Strict], str, tuple[str, ...]]]
 # The page needs nothing from elsewhere; Swagger UI writes styles into elements and has pictures in its style sheet.
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 PAGE = """\
@@ -61,10 +61,8 @@ FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"
 STYLE = "body{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
 
 
-def docs_routes(
-    endpoints: Mapping[str, tuple[type[Strict], str]], models: Mapping[str, Served], has_keys: bool
-) -> list[Route]:
-    """The routes of /docs and /openapi.json.  endpoints: path -> the type of its requests, and a summary."""
+def docs_routes(endpoints: Endpoints, models: Mapping[str, Served], has_keys: bool) -> list[Route]:
+    """The routes of /docs and /openapi.json."""
 
     async def send_description(_: Request) -> Response:
         data = msgspec.json.encode(openapi(endpoints, models, has_keys))
@@ -112,20 +110,18 @@ def find_swagger_ui() -> Any:
     )
 
 
-def openapi(
-    endpoints: Mapping[str, tuple[type[Strict], str]], models: Mapping[str, Served], has_keys: bool = False
-) -> dict[str, Any]:
+def openapi(endpoints: Endpoints, models: Mapping[str, Served], has_keys: bool = False) -> dict[str, Any]:
     """The description in the form of OpenAPI 3.1; where several models are served, examples name one that fits."""
-    types = [takes for takes, _ in endpoints.values()]
+    types = [takes for takes, _, _ in endpoints.values()]
     found, schemas = msgspec.json.schema_components(dict.fromkeys(types), ref_template="#/components/schemas/{name}")
     of = dict(zip(dict.fromkeys(types), found, strict=True))
     for takes in of:
         _accept_null(schemas[_name_of(of[takes])])
     schemas["Error"] = _error_schema()
     paths: dict[str, Any] = {}
-    for path, (takes, summary) in endpoints.items():
+    for path, (takes, summary, kinds) in endpoints.items():
         json: dict[str, Any] = {"schema": of[takes]}
-        if (example := _example(path, models)) is not None:
+        if (example := _example(path, kinds, models)) is not None:
             json["example"] = example
         answers = {"200": {"description": "The answer"}, "default": _answer("An error", "Error")}
         about = {
@@ -173,20 +169,17 @@ def openapi(
     return {"openapi": "3.1.0", "info": about, "paths": paths, "components": components}
 
 
-def _example(path: str, models: Mapping[str, Served]) -> dict[str, Any] | None:
+def _example(path: str, kinds: tuple[str, ...], models: Mapping[str, Served]) -> dict[str, Any] | None:
     """A request that a served model takes; one without a model where none fits yet."""
-    kinds, asked = EXAMPLES.get(path, ((), {}))
-    loaded = [one for one in models.values() if one.task is not None]
-    if path == "/v1/run":
-        loaded = [one for one in loaded if one.kind != "tables" and not one.task.kind.streams]
-        if not loaded:
-            return None
-        kind = loaded[0].task.kind
-        given: Any = {"text": "Angela Merkel was born in Hamburg.", "image": PICTURE}.get(kind.reads, "")
-        asked = {"inputs": dict.fromkeys(kind.arguments, given) if len(kind.arguments) > 1 else given}
-    else:
-        loaded = [one for one in loaded if one.kind in kinds]
-    return {"model": loaded[0].id, **asked} if loaded else asked
+    loaded = [one for one in models.values() if one.kind is not None and (not kinds or one.kind in kinds)]
+    if path in EXAMPLES:
+        return {"model": loaded[0].id, **EXAMPLES[path]} if loaded else EXAMPLES[path]
+    for one in loaded:  # of any task, by its row
+        row = next((row for row in TASKS if one.kind in (row.name, f"{row.name} of {row.reads}s")), None)
+        if row is not None and not row.streams:
+            given: Any = {"text": "Angela Merkel was born in Hamburg.", "image": PICTURE}.get(row.reads, "")
+            return {"model": one.id, "inputs": dict.fromkeys(row.arguments, given) if len(row.arguments) > 1 else given}
+    return None
 
 
 def _accept_null(schema: dict[str, Any]) -> None:
