@@ -111,7 +111,11 @@ def _add_row(gr: Any, models: Models, kind: TaskKind) -> None:
     table = gr.Dataframe(
         label="Result", datatype="str", interactive=False, wrap=True, elem_id=f"{kind.name}-result", **make
     )
-    outputs = [gr.Image(show_label=False, interactive=False, **make), table] if kind.draws else [table]
+    outputs = (
+        [gr.Image(show_label=False, interactive=False, buttons=["fullscreen"], **make), table]
+        if kind.draws
+        else [table]
+    )
 
     def run(*values: Any) -> Any:
         path, texts = (None, values) if kind.reads == "text" else (values[0], values[1:])

@@ -19,7 +19,7 @@ def application(models: Models, host: str) -> Guard:
     gr, fastapi = gradio(), import_optional("fastapi", "the demo", "demo")
     fonts = {
         "font": [gr.themes.Font("system-ui")],
-        "font_mono": [gr.themes.Font("ui-monospace")],
+        "font_mono": [gr.themes.Font("system-ui")],  # of tables too
     }
     page = build(models)
     app = gr.mount_gradio_app(
