@@ -85,7 +85,7 @@ def other(models, **options) -> Any:
         ),
         ("/v1/completions", b'{"prompt": "a"}', 400, "model", "those for this endpoint: chat, stories260k"),
         ("/v1/rerank", b'{"query": "a", "documents": [{"x": 1}]}', 400, "documents", "documents[0] has no text"),
-        ("/v1/classify", b'{"input": ["a"], "pairs": ["b", "c"]}', 400, "pairs", "2 pairs for 1 texts"),
+        ("/v1/classify", b'{"input": ["a"], "pairs": ["b", "c"]}', 400, "pairs", "2 pairs for 1 text, expected"),
         ("/v1/chat/completions", b'{"model": "chat", "messages": [{}]}', 400, None, "expected an object with a role"),
         (
             "/v1/chat/completions",

@@ -61,7 +61,7 @@ def test_no_truncation_leaves_the_length_to_the_model(tokenizer):
         (["a", "b\ud83d"], None, {}, r"texts\[1\] has a lone surrogate, U\+D83D, at character 1"),
         ("\udfffa", None, {}, r"texts has a lone surrogate, U\+DFFF, at character 0"),
         (["a"], ["\ud800"], {}, r"pairs\[0\] has a lone surrogate"),
-        (["a", "b"], ["c"], {}, "pairs: 1 texts for 2"),
+        (["a", "b"], ["c"], {}, "pairs: 1 text for 2"),
         (["a"], "c", {}, "pairs"),
         ("a", None, {"max_length": 1}, "max_length=1 leaves -1 tokens"),
         ("a", "b", {"max_length": 2}, "max_length=2 leaves -[12] tokens"),

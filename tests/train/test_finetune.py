@@ -258,7 +258,7 @@ def test_other_bad_data(made, tmp_path):
     (tmp_path / "a.jsonl").write_text('{"tokens": []}\n{')
     with pytest.raises(InputError, match=r"line 2 is not JSON"):
         finetune(model, tmp_path / "a.jsonl", tmp_path / "out", **options)
-    with pytest.raises(InputError, match=r"row 1 has 2 words and 1 labels"):
+    with pytest.raises(InputError, match=r"row 1 has 2 words and 1 label, expected as many"):
         finetune(
             model, jsonl(tmp_path / "b.jsonl", [{"tokens": ["a", "b"], "tags": ["O"]}]), tmp_path / "out", **options
         )

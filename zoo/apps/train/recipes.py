@@ -155,9 +155,8 @@ class TagWords(TrainingRecipe):
         self.words, self.answers = (column(self.rows, key, self.source, list) for key in (self.texts, name))
         for i, (words, labels) in enumerate(zip(self.words, self.answers, strict=True)):
             if len(words) != len(labels) or not all(isinstance(x, str) for x in (*words, *labels)):
-                raise InputError(
-                    f"{self.source}: row {i + 1} has {quantity(len(words), 'word')}, and {len(labels)} labels for them"
-                )
+                both = f"{quantity(len(words), 'word')} and {quantity(len(labels), 'label')}"
+                raise InputError(f"{self.source}: row {i + 1} has {both}, expected as many")
         return _distinct({label for labels in self.answers for label in labels}, self.source, name, self.least_labels)
 
     def prepare(self, task: Any) -> None:
