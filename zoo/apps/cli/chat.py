@@ -26,8 +26,12 @@ from .fastest import say_device
 from .generation import load, write_pieces
 from .parser import UsageError
 from .terminal import Terminal
+from .typing_line import message_reader
 
 PROMPT = "> "
+# Each command that HELP has; True for those that are given a file.
+COMMANDS = {"/reset": False, "/system": False, "/regenerate": False, "/help": False}
+COMMANDS |= dict.fromkeys(("/save", "/load", "/image"), True)
 HISTORY = 16 << 20  # bytes of a saved conversation
 HELP = """\
 /reset        begin anew, with the same system message
@@ -37,7 +41,8 @@ HELP = """\
 /save FILE    write the conversation to a file
 /load FILE    continue from such a file; FILE.safetensors keeps what was computed, too
 /help         this list
-Ctrl-C stops an answer, Ctrl-D ends.  A message that begins with a slash is typed with two."""
+Ctrl-C stops an answer, Ctrl-D ends.  Alt-Enter begins another line, Tab completes a command.
+A message that begins with a slash is typed with two."""
 
 
 class Continued:
@@ -171,12 +176,10 @@ def say(text: str) -> None:
 
 def _turns(watched: bool) -> Iterator[str]:
     """The user's messages, without empty lines."""
-    if watched:
-        with suppress(ImportError):
-            import readline  # noqa: F401 - gives input() line editing and history
+    read = message_reader(PROMPT, COMMANDS) if watched else sys.stdin.readline
     while True:
         try:
-            line = input(PROMPT) if watched else sys.stdin.readline()
+            line = read()
         except EOFError:
             sys.stdout.write("\n")
             return

@@ -156,10 +156,10 @@ Lines in a script that no reader knows are written as [?], and their texts and c
   zoo ocr chinese.png --reader pp-ocrv6-small -o out.json"""
 
 CHAT = """\
-Chat with a checkpoint: each line is a message, and answers are streamed.  Ctrl-C stops an answer, Ctrl-D ends the chat,
-and /help lists commands such as /regenerate and /save.  Where the context is full the oldest turns are left out.  A
-checkpoint without a chat template continues each text.  If stdin is a pipe, its lines are the messages, and only the
-answers are written."""
+Chat with a checkpoint: each line is a message (Alt-Enter begins another line of it), and answers are streamed.  Ctrl-C
+stops an answer, Ctrl-D ends the chat, and /help lists commands such as /regenerate and /save.  Where the context is
+full the oldest turns are left out.  A checkpoint without a chat template continues each text.  If stdin is a pipe, its
+lines are the messages, and only the answers are written."""
 
 GRITS = """\
 Compare a predicted table with the true one: the GriTS scores of its topology (top), content (con) and location (loc,
