@@ -201,3 +201,18 @@ def test_a_model_larger_than_the_machine_is_refused_with_the_table(
         zoo.load_model("stories260k")
     monkeypatch.setattr(memory, "machine_memory", lambda: None)
     zoo.load_model("stories260k")
+
+
+def test_info_of_a_reader_of_lines(tmp_path: Path) -> None:
+    from zoo.models.pp_ocrv6_small_rec import PPOCRV6SmallRecConfig, PPOCRV6SmallRecForTextRecognition
+
+    blocks = [[[3, 8, 8, 1, False]] for _ in range(4)]
+    backbone = {"model_type": "pp_lcnet_v4", "stem_channels": [3, 4, 8], "block_configs": blocks}
+    sizes: dict[str, Any] = {"hidden_size": 8, "num_attention_heads": 2, "head_out_channels": 3}
+    config = PPOCRV6SmallRecConfig.from_dict({**sizes, "backbone_config": backbone})
+    zoo.save(PPOCRV6SmallRecForTextRecognition.from_config(config), tmp_path)
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps({"character_list": ["blank", "a", " "]}))
+    found = json.loads(command("info", str(tmp_path)).stdout)
+    assert found["task"] == "ocr"
+    wanted = {"kind": "PPOCRV6SmallRecImageProcessor", "size": {"height": 48, "width": 320}, "crop": None}
+    assert found["processor"] == wanted

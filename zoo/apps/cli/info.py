@@ -153,12 +153,24 @@ def _tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
 def _processor(checkpoint: Checkpoint) -> dict[str, Any]:
     """The image processor's kind and sizes, or the error if it cannot be read."""
     from ...images import ImageProcessor
+    from ...images.text_lines import CLASS, LineProcessor
 
     try:
+        if is_reader_of_lines(checkpoint):
+            lines = LineProcessor.from_folder(checkpoint.contents)
+            return {"kind": CLASS, "size": {"height": lines.height, "width": lines.min_width}, "crop": None}
         processor = ImageProcessor.from_folder(checkpoint.contents)
     except ZooError as e:
         return {"error": str(e)}
     return {"kind": f"{processor.family}ImageProcessor", "size": processor.size, "crop": processor.crop}
+
+
+def is_reader_of_lines(checkpoint: Checkpoint) -> bool:
+    """True for a checkpoint whose own task is to read pages, such as PP-OCR's."""
+    from ...registry import family_of
+
+    family = family_of(checkpoint.config.model_type)
+    return family.task_of(str(family.head_of(checkpoint.config.architectures))) == "ocr"
 
 
 def _count_types(tensors: Sequence[TensorHeader]) -> dict[str, dict[str, int]]:
