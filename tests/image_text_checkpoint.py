@@ -67,3 +67,26 @@ def write_image_text_checkpoint(folder: Path, template: str | None = TEMPLATE, p
     (folder / "processor_config.json").write_text(json.dumps(more))
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": end, "max_new_tokens": 12}))
     return folder
+
+
+def write_llava_checkpoint(folder: Path) -> Path:
+    """The same tokenizer and template with a small random LLaVA."""
+    from zoo.models.llava import LlavaConfig, LlavaForConditionalGeneration
+    from zoo.saving import save_model
+
+    write_image_text_checkpoint(folder)
+    added = {one["content"]: one["id"] for one in json.loads((folder / "tokenizer.json").read_text())["added_tokens"]}
+    spec = SPECS["llava-1.5-7b-hf"]
+    raw, end = config_of(spec, "tiny"), added["<|end_of_text|>"]
+    text = {**raw["text_config"], "vocab_size": max(added.values()) + 1, "initializer_range": 0.3}
+    text |= {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end}
+    raw |= {"text_config": text, "image_token_index": added["<image>"]}
+    model = LlavaForConditionalGeneration.from_config(LlavaConfig.from_dict(raw))
+    save_model(model, folder / "model")
+    for name in ("config.json", "model.safetensors"):
+        (folder / "model" / name).replace(folder / name)
+    (folder / "preprocessor_config.json").write_text(json.dumps(spec.processor_of(raw)))
+    more = {"processor_class": "LlavaProcessor", "patch_size": 8, "num_additional_image_tokens": 1}
+    more |= {"vision_feature_select_strategy": "default", "image_token": "<image>"}
+    (folder / "processor_config.json").write_text(json.dumps(more))
+    return folder
