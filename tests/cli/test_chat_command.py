@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -99,6 +100,18 @@ def test_commands(folder, tmp_path, capsys):
             _command(talk, line, [])
     with pytest.raises(zoo.ZooError, match="no chat template"):
         _command(Continued(None, {}), "/system x", [])
+
+
+def test_a_checkpoint_that_is_no_language_model(tmp_path, capsys):
+    from parity.checkpoints import build
+
+    folder = str(build("bert-base-NER", tmp_path / "ner"))
+    for name, task in (
+        (folder, f"tag, .*; zoo run {folder} 'a text'"),
+        ("zoo-read", "read, .*; zoo run zoo-read 'FILE"),
+    ):
+        assert main(["chat", name]) == 1
+        assert re.search(f"{name} is no language model: its task is {task}", capsys.readouterr().err)
 
 
 def test_text_into_a_pipe(capsys):

@@ -18,7 +18,8 @@ from ...files.atomic_write import atomic_write
 from ...files.json_file import parse_json_list, read_bounded
 from ...images import open_image
 from ...runner import Runner
-from ...task_kinds import find_tasks
+from ...task_kinds import TaskKind, find_tasks
+from ...tasks import find_task
 from ...tasks.conversation import Conversation, checked_messages
 from .call_options import given_options
 from .chat_server import ServerConversation
@@ -116,10 +117,19 @@ def _load_writer(args: argparse.Namespace) -> Any:
     """The language model that a command names, which may read images too."""
     try:
         return load(args, "generate")
-    except UnsupportedError:
-        with suppress(UnsupportedError):
-            return load(args, "image-text-to-text")
-        raise
+    except ZooError as e:
+        if isinstance(e, UnsupportedError):
+            with suppress(UnsupportedError):
+                return load(args, "image-text-to-text")
+        kind: TaskKind | None = None
+        with suppress(ZooError):  # the first error is that of its files
+            where = {name: getattr(args, name) for name in ("revision", "local_files_only", "lock")}
+            kind = find_task(args.name, **where).kind
+        if kind is None or kind.streams:
+            raise
+        given = "a text" if kind.reads == "text" else f"FILE of {kind.reads}"
+    command = f"zoo run {args.name} {given!r}"
+    raise UnsupportedError(f"{args.name} is no language model: its task is {kind.name}, {kind.help}; {command} runs it")
 
 
 def _check_reads_images(talk: Any) -> None:

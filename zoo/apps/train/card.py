@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
+from ...optional import DISTRIBUTION
 from ...task_kinds import TaskKind
 from .data import HUB
 from .loop import Settings
@@ -41,7 +42,7 @@ def write_card(
     meta = {
         "base_model": base,
         "library_name": "peft" if lora else "transformers",
-        "tags": ["transformers-zoo", kind.name],
+        "tags": [DISTRIBUTION, kind.name],
     }
     if data.startswith(HUB):
         meta["datasets"] = [data.removeprefix(HUB).partition(":")[0]]
