@@ -32,7 +32,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "pdf": (("pypdfium2",), "PDFs"),
     "tables": (("openpyxl",), ".xlsx"),
     "audio": (("av",), "audio files"),
-    "ocr": (("rapidocr", "onnxruntime"), "zoo table --ocr rapidocr"),
+    "ocr": (("rapidocr", "onnxruntime"), "zoo ocr and zoo table with PP-OCR"),
     "serve": (
         (
             *("starlette", "uvicorn", "httptools", "msgspec", "prometheus_client", "python-multipart"),
