@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 import prometheus_client as prometheus
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -37,6 +36,7 @@ from .listening import (
     replay,
 )
 from .logs import log_request, request_id_of
+from .metrics import Metrics
 from .models import TABLES, TEXTS, Models, Served
 from .requests import (
     ChatRequest,
@@ -99,42 +99,6 @@ ENDPOINTS = {
     "/tokenize": Endpoint(TokenizeRequest, texts.tokenize, (*TEXTS, "generate"), "The tokens of a text or of messages"),
 }
 ALIASES = {"/v2/rerank": "/v1/rerank", "/rerank": "/v1/rerank"}
-
-
-class Metrics:
-    """The counters of /metrics, in the form of Prometheus."""
-
-    def __init__(self, models: Models):
-        self.registry = prometheus.CollectorRegistry()
-        registry: Any = {"registry": self.registry}
-        self.requests = prometheus.Counter("zoo_requests", "Requests", ["path", "status"], **registry)
-        self.seconds = prometheus.Histogram("zoo_request_seconds", "Time of whole answers", ["path"], **registry)
-        self.running = prometheus.Gauge("zoo_requests_running", "Requests that are being answered", **registry)
-        self._models, self._series = models, dict[tuple[str, int], tuple[Any, Any]]()
-        self.registry.register(self)  # type: ignore[arg-type]
-
-    def count(self, path: str, status: int, seconds: float) -> None:
-        """Count a request that has ended."""
-        if (path, status) not in self._series:
-            self._series[path, status] = self.requests.labels(path, status), self.seconds.labels(path)
-        requests, took = self._series[path, status]
-        requests.inc()
-        took.observe(seconds)
-
-    def collect(self) -> list[Any]:
-        families: dict[str, Any] = {
-            "queue": GaugeMetricFamily("zoo_queue", "Requests that wait", labels=["model"]),
-            "rows": GaugeMetricFamily("zoo_rows", "Generations in the batch", labels=["model"]),
-            "tokens": CounterMetricFamily("zoo_tokens", "Tokens read or written", labels=["model"]),
-            "prompt_tokens": CounterMetricFamily("zoo_prompt_tokens", "Tokens of prompts", labels=["model"]),
-            "reused": CounterMetricFamily("zoo_reused", "Those of them that were known already", labels=["model"]),
-            "prefix_bytes": GaugeMetricFamily("zoo_prefix_bytes", "Memory of earlier prompts in use", labels=["model"]),
-            "restarts": CounterMetricFamily("zoo_restarts", "Processes that were replaced", labels=["model"]),
-        }
-        for one in self._models.all.values():
-            for name, value in (one.worker.counters() if one.worker is not None else {}).items():
-                families[name].add_metric([one.id], value)
-        return [*families.values()]
 
 
 class Gate:

@@ -56,6 +56,11 @@ class IsolatedModels(Models):
             names = [] if one.id == TABLES else [one.name]
             one.worker = ModelProcess(one, self.seconds, names, own, numpy_threads.count(), log)
 
+    def load(self) -> None:
+        """Nothing: the processes load their models while `serving` lasts, and end with it."""
+
+    stop = load
+
     @contextlib.asynccontextmanager
     async def serving(self, failed: Callable[[], None]) -> AsyncIterator[None]:
         def check() -> None:
