@@ -221,6 +221,25 @@ def test_models_that_cannot_be_loaded(tmp_path):
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    ("path", "end"),
+    [
+        ("/v1/completions", b'data: {"error":{"message":"gone","type":"server_error","param":null,"code":"c"}}\n\n'),
+        ("/v1/responses", b'event: error\ndata: {"type":"error","code":"c","message":"gone","param":null,"sequence_'),
+    ],
+)
+def test_a_stream_ends_with_an_error_of_its_form(path, end):
+    async def collect() -> bytes:
+        frames: Any = asyncio.Queue()
+        frames.put_nowait((isolated.Kind.PART, b"data: 1\n\ndata: 2\n\n"))
+        frames.put_nowait(isolated.ApiError(503, "gone", code="c"))
+        return b"".join([part async for part in isolated._parts(frames, {"path": path})])
+
+    found = asyncio.run(collect())
+    assert found.startswith(b"data: 1\n\ndata: 2\n\n" + end)
+    assert found.endswith(b"data: [DONE]\n\n" if "completions" in path else b'number":2}\n\n')
+
+
 def test_a_client_that_leaves_ends_its_generation(folders):
     async def leave(models: IsolatedModels, app: Any) -> None:
         worker = models.all["stories260k"].worker

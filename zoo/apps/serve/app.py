@@ -76,6 +76,7 @@ class Endpoint(NamedTuple):
 
 
 CHATS = ("generate", "image-text-to-text")
+LAST_EVENT = b"data: [DONE]\n\n"  # streams without names end with it
 RESPONSES = "/v1/responses"  # the path whose streams are of named events
 ENDPOINTS = {
     "/v1/embeddings": Endpoint(EmbeddingsRequest, texts.embeddings, ("embed",), "Vectors of texts (OpenAI's form)"),
@@ -339,10 +340,17 @@ async def _events(chunks: writing.Chunks, scope: Any) -> AsyncIterator[bytes]:
         except Exception as e:
             error = as_api_error(e)
             scope[PROBLEM] = str(error)
-            about = {"type": "error", **{k: error.body["error"][k] for k in ("code", "message", "param")}}
-            yield encode({**about, "sequence_number": count} if named else error.body)
+            yield error_event(error, scope["path"], count)
         if not named:
-            yield b"data: [DONE]\n\n"
+            yield LAST_EVENT
+
+
+def error_event(error: ApiError, path: str, count: int) -> bytes:
+    """An error as the event of a stream that had so many before."""
+    if path != RESPONSES:
+        return b"data: " + msgspec.json.encode(error.body) + b"\n\n"
+    about = {"type": "error", **{k: error.body["error"][k] for k in ("code", "message", "param")}}
+    return b"event: error\ndata: " + msgspec.json.encode({**about, "sequence_number": count}) + b"\n\n"
 
 
 def _media(request: Request) -> str:

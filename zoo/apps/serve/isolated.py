@@ -22,7 +22,7 @@ from starlette.responses import Response, StreamingResponse
 from ...ops.on_numpy import threads as numpy_threads
 from ..tables.batch import ExtractorConfig
 from . import model_process
-from .app import PROBLEM
+from .app import LAST_EVENT, PROBLEM, RESPONSES, error_event
 from .errors import ApiError
 from .frames import Answer, Kind, Link, ModelRequest, State
 from .logs import logger
@@ -215,13 +215,15 @@ class _Stream(StreamingResponse):
 
 
 async def _parts(frames: asyncio.Queue[Frame], scope: Any) -> AsyncIterator[bytes]:
+    count = 0  # of events
     try:
         while (frame := _message(await frames.get()))[0] is not Kind.END:
+            count += frame[1].count(b"\n\n")
             yield frame[1]
         scope[PROBLEM] = frame[1].decode()
     except ApiError as e:
         scope[PROBLEM] = str(e)
-        yield b"data: " + msgspec.json.encode(e.body) + b"\n\ndata: [DONE]\n\n"
+        yield error_event(e, scope["path"], count) + (b"" if scope["path"] == RESPONSES else LAST_EVENT)
 
 
 def _message(frame: Frame) -> tuple[Kind, bytes]:
