@@ -115,7 +115,7 @@ _WINDOWS = {"sliding_window": 6, "sliding_window_pattern": 2, "layer_types": Non
 _PARALLEL = {"use_parallel_residual": True, "qk_layernorm": True, "use_qkv_bias": False}
 
 SPECS: dict[str, Spec] = {
-    "gemma-2b": _gemma("google/gemma-2b", full=True),
+    "gemma-2b": _gemma("google/gemma-2b"),
     **_heads(_gemma, "gemma", "bare", "classifier", "tagger"),
     "GLM-4-9B-0414": _glm4("zai-org/GLM-4-9B-0414"),
     **_heads(_glm4, "glm4", "bare", "classifier", "tagger"),
@@ -134,7 +134,7 @@ SPECS: dict[str, Spec] = {
     "Olmo-3-7B-Instruct": _olmo3("allenai/Olmo-3-7B-Instruct", tiny={"rope_scaling": None}),
     "olmo3-yarn": _olmo3("allenai/Olmo-3-7B-Instruct"),
     **_heads(_olmo3, "olmo3", "bare", "classifier"),
-    "helium-1-2b": _helium("kyutai/helium-1-2b"),
+    "helium-1-2b": _helium("kyutai/helium-1-2b", full=True),
     **_heads(_helium, "helium", "bare", "classifier", "tagger"),
     "ERNIE-4.5-0.3B-PT": _ernie("baidu/ERNIE-4.5-0.3B-PT", full=True),
     **_heads(_ernie, "ernie4_5", "bare"),

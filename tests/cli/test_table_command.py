@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw
 from zoo.apps.cli import main
 from zoo.apps.tables import Table, TableExtractor
 from zoo.images.boxes import Detection
+from zoo.options import Options
 
 # Two tables of 2 rows and 2 columns on a page of 300 x 400, the first row of each a header.
 PLACES = [(20.0, 30.0, 220.0, 90.0), (20.0, 150.0, 220.0, 210.0)]
@@ -54,6 +55,9 @@ class Stub:
             return lambda lines: [Reading("read", 0.8)] * len(lines)
         return self.structure if "structure" in name else self.detection
 
+    def load_reader(self, name: str, options: Options) -> Callable:
+        return self.load(name, task="read", device=options.device, lock=options.lock)
+
     def detection(self, image: np.ndarray, threshold: float) -> list[Detection]:
         self.thresholds.add(threshold)
         return [d for d in self.found if d.score > threshold]
@@ -75,6 +79,7 @@ class Stub:
 def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stub:
     stub = Stub()
     monkeypatch.setattr("zoo.tasks.load_task", stub.load)
+    monkeypatch.setattr("zoo.apps.tables.extract.load_reader", stub.load_reader)
     monkeypatch.chdir(tmp_path)
     words: list[dict[str, Any]] = [
         {

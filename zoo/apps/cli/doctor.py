@@ -28,7 +28,7 @@ NEEDED_PACKAGES = ("numpy", "safetensors", "tokenizers", "huggingface_hub", "fil
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "fast": (("onnx", "onnxruntime"), "the fastest engine on a CPU, device='auto' and 'onnx'; export"),
     "gpu": (("torch", "triton"), "GPUs, training"),
-    "chat": (("jinja2",), "chat templates"),
+    "chat": (("jinja2", "prompt_toolkit"), "chat templates, and a line to type in"),
     "pdf": (("pypdfium2",), "PDFs"),
     "tables": (("openpyxl",), ".xlsx"),
     "audio": (("av",), "audio files"),

@@ -27,9 +27,10 @@ def load(args: argparse.Namespace, task: str | None, **more: Any) -> Any:
 
 
 def write(llm: Any, texts: list[str], options: dict[str, Any]) -> None:
-    """Write each text and its continuation, piece by piece."""
+    """Write each text and its continuation, or what is written about each of several images, piece by piece."""
     for text in texts:
-        write_pieces(chain([text], llm.stream(text, **options)))
+        begin = text if llm.reads == "text" else f"{text}: " if len(texts) > 1 else ""
+        write_pieces(chain([begin], llm.stream(text, **options)))
         sys.stdout.write("\n")
 
 
