@@ -134,8 +134,8 @@ class Stage:
     holds: bool
     note: str = ""
     reference_error: float | None = None
-    reference_largest: float | None = None
     reference_top1: float | None = None
+    reference_largest: float | None = None
 
 
 @dataclass(frozen=True)

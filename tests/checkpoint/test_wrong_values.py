@@ -25,7 +25,14 @@ WRONG = [
     *("", "x", "é\u200d", "\0", "9" * 5000, "nan", [], [1], [1, 2], [-1], ["x"], [[]], [{}], {}, {"a": 1}, {"0": "x"}),
     *({"type": []}, {"rope_type": []}, [None], {"": {"": []}}, "y" * 100_000),
 ]
-PARTS = {"encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr"}}
+VISION = {"model_type": "smolvlm_vision", "image_size": 512, "patch_size": 16}
+LOOKS = {"text_config": {"model_type": "llama", "vocab_size": 130_000}, "vision_config": VISION}
+PARTS = {  # without which there is no config
+    "vision-encoder-decoder": {"encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr"}},
+    "idefics3": LOOKS,
+    "smolvlm": LOOKS,
+    "llava": {**LOOKS, "vision_config": {"model_type": "clip_vision_model"}},
+}
 MORE = ("rope_scaling", "rope_parameters", "id2label", "num_labels", "label2id", "segmentation_indices", "head_dim")
 
 
@@ -62,8 +69,8 @@ def _try(read, found):
 @pytest.mark.parametrize("model_type", FAMILIES)
 def test_configs(model_type):
     cls = config_class(model_type)
-    good = {"model_type": model_type, **copy.deepcopy(PARTS)} if model_type == "vision-encoder-decoder" else None
-    good = json.loads(json.dumps(cls.from_dict(good or {"model_type": model_type}).to_dict()))
+    parts = copy.deepcopy(PARTS.get(model_type, {}))
+    good = json.loads(json.dumps(cls.from_dict({"model_type": model_type, **parts}).to_dict()))
     for found in _changed(good, MORE):
         if isinstance(found, dict):  # of the rest the reader of files takes care
             _try(lambda raw: cls.from_dict(raw).sizes(), found)

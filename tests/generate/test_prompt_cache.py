@@ -227,10 +227,10 @@ def test_a_conversation(tmp_path, fed, capsys):
     options = {"max_new_tokens": 8, "do_sample": False}
     talk, path = llm.conversation("Be brief. " * 5, **options), tmp_path / "talk.safetensors"
     answers = ["".join(talk.say("Hello"))]
-    assert _command(talk, f"/save {path}") is None
+    assert _command(talk, f"/save {path}", []) is None
     answers.append("".join(talk.say("Really?")))
     later = llm.conversation(**options)
-    assert _command(later, f"/load {path}") is None
+    assert _command(later, f"/load {path}", []) is None
     assert "3 messages from" in capsys.readouterr().err
     assert later.messages[-1] == {"role": "assistant", "content": answers[0]}
     fed.clear()
@@ -238,7 +238,7 @@ def test_a_conversation(tmp_path, fed, capsys):
     assert later.messages == talk.messages
     assert fed[0] < later.known.length / 2
     with pytest.raises(InputError, match="json"):
-        _command(Continued(llm, {}), f"/save {path}")
+        _command(Continued(llm, {}), f"/save {path}", [])
     cache = llm.prompt_cache()
     streamed(llm, TEXT, cache)
     cache.save_cache(path)  # without messages

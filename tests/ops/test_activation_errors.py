@@ -38,6 +38,7 @@ EXACT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "silu": lambda x: x * sigmoid(x),
     "mish": lambda x: x * np.tanh(np.log1p(np.exp(np.minimum(x, 700)))),
     "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "hardsigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
     "sigmoid": sigmoid,
     "tanh": np.tanh,
 }

@@ -23,7 +23,7 @@ THINKS = """
     {%- elif opens %}{{ '<think>\\n' }}{% endif %}
 {%- endif %}
 """
-ASKED = {"messages": [{"role": "user", "content": "What is a <think>"}], "max_tokens": 200}
+ASKED = {"messages": [{"role": "user", "content": "What is a <think>"}], "max_tokens": 200, "temperature": 0}
 
 
 def naive_parts(text: str, is_open: bool) -> tuple[str, str]:

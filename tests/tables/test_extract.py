@@ -20,6 +20,7 @@ from zoo.apps.tables.structure import LABELS
 from zoo.errors import InputError, NotFoundError, UnsupportedError
 from zoo.images.boxes import Box, Detection
 from zoo.models.table_transformer import TableTransformerForObjectDetection
+from zoo.options import Options
 from zoo.weights import Random
 
 DATA = Path(__file__).parent.parent / "data" / "tables"
@@ -396,11 +397,14 @@ def test_what_is_refused() -> None:
 def test_how_checkpoints_are_loaded(monkeypatch):
     asked = []
     monkeypatch.setattr("zoo.tasks.load_task", lambda name, **options: asked.append((name, options)) or (lambda *_: []))
+    readers = []
+    monkeypatch.setattr("zoo.apps.tables.extract.load_reader", lambda *given: readers.append(given))
     TableExtractor("rows", "pages", reader="lines", device="torch:cpu", dtype="float64", local_files_only=True)
     how = {"device": "torch:cpu", "dtype": "float64", "local_files_only": True, "lock": None}
     assert asked == [
-        (name, {"task": task, **how})
-        for name, task in zip(("rows", "pages", "lines"), ("detect", "detect", "read"), strict=True)
+        ("rows", {"task": "detect", **how}),
+        ("pages", {"task": "detect", **how}),
     ]
+    assert readers == [("lines", Options(**how))]
     with pytest.raises(InputError, match="device is 'cuda', but no checkpoint is loaded by name"):
         TableExtractor(lambda *_: [], None, ocr="none", device="cuda")

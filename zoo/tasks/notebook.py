@@ -35,8 +35,11 @@ def as_rows(found: Any) -> Any:
     if type(found) is not list or not found:
         return found
     rows = [as_rows(one) for one in found]
-    is_shown = all(hasattr(one, "_fields") or hasattr(one, "_repr_html_") or one == [] for one in rows)
-    return Rows(rows) if is_shown else found
+    return Rows(rows) if all(map(_is_shown, rows)) else found
+
+
+def _is_shown(one: Any) -> bool:
+    return hasattr(one, "_fields") or hasattr(one, "_repr_html_") or (type(one) is list and not one)
 
 
 def with_rows(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -339,8 +339,9 @@ CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(("t5", "mt5"), "T5Tokenizer"),
     **dict.fromkeys(("gemma", "gemma2", "gemma3", "gemma3_text"), "GemmaTokenizer"),
     **dict.fromkeys(
-        ("mistral", "mixtral", "granite", "olmo2", "modernbert", "phi3", "glm4", "stablelm", "olmo3"), BACKEND
+        ("mistral", "mixtral", "granite", "olmo2", "olmo3", "modernbert", "phi3", "glm4", "stablelm"), BACKEND
     ),
+    **dict.fromkeys(("ernie4_5", "llava", "smolvlm"), BACKEND),
     "albert": "AlbertTokenizer",
     "camembert": "CamembertTokenizer",
     "clip": "CLIPTokenizer",
@@ -359,7 +360,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "xlnet": "XLNetTokenizer",
 }
 # Models whose files on the Hub name another class than the right one, which is that of CLASS_OF_MODEL.
-MISNAMED_MODELS = ("modernbert", "phi3", "qwen2", "siglip2")
+MISNAMED_MODELS = ("ernie4_5", "llava", "modernbert", "phi3", "qwen2", "siglip2", "smolvlm")
 GENERIC_CLASSES = (BACKEND, "PreTrainedTokenizer", "PreTrainedTokenizerFast", "PythonBackend")
 
 

@@ -26,7 +26,8 @@ class Exaone4Config(WindowedLayersConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.layer_types is None and (self.sliding_window is None or isinstance(self.sliding_window_pattern, str)):
+        has_pattern = self.sliding_window is not None and isinstance(self.sliding_window_pattern, int)
+        if self.layer_types is None and not has_pattern:
             raise UnsupportedError(
                 f"sliding_window = {self.sliding_window} with sliding_window_pattern = {self.sliding_window_pattern!r} "
                 "does not say which layers have a window, as transformers reads it: list them in layer_types"
