@@ -239,14 +239,13 @@ def application(
     async def answer_error(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
         problem = str(getattr(error, "detail", "internal error"))
+        path = request.scope["path"]  # and not request.url, which a query that is not UTF-8 cannot make
         if status == 404:
             paths = [route.path for route in routes]
-            problem = (
-                f"there is no {request.url.path!r:.100} here{nearest(request.url.path, paths)} (GET /docs lists all)"
-            )
+            problem = f"there is no {path!r:.100} here{nearest(path, paths)} (GET /docs lists all)"
         elif status == 405:
             other = "POST" if request.method == "GET" else "GET"
-            problem = f"{request.method} is not for {request.url.path}, expected {other}"
+            problem = f"{request.method} is not for {path}, expected {other}"
         return answer_of(ApiError(status, problem))
 
     routed = Starlette(
