@@ -57,3 +57,23 @@ def app(models) -> Any:
 def client(app) -> Any:
     testclient = pytest.importorskip("starlette.testclient", reason="needs httpx, for Starlette's test client")
     return testclient.TestClient(app)
+
+
+@pytest.fixture
+def script(monkeypatch) -> Any:
+    """A function that lets the model write a text, in pieces of three letters."""
+    from zoo.apps.serve import generations
+
+    def use(text: str) -> None:
+        pieces = [text[i : i + 3] for i in range(0, len(text), 3)]
+
+        def piece(choice: Any, step: Any) -> Any:
+            at = choice.said = getattr(choice, "said", -1) + 1
+            last = at == len(pieces) - 1 or step.token.reason is not None  # the model's own end has the whole rest
+            choice.request.cancelled = last
+            text, reason = "".join(pieces[at:]) if last else pieces[at], "stop" if last else None
+            return generations.Piece(choice.index, text, step.token.id, step.token.logprob, step.top, reason)
+
+        monkeypatch.setattr(generations.Choice, "piece", piece)
+
+    return use

@@ -41,26 +41,6 @@ def without_names(value: Any) -> Any:
     return [without_names(item) for item in value] if isinstance(value, list) else value
 
 
-@pytest.fixture
-def script(monkeypatch) -> Any:
-    """A function that lets the model write a text, in pieces of three letters."""
-    from zoo.apps.serve import generations
-
-    def use(text: str) -> None:
-        pieces = [text[i : i + 3] for i in range(0, len(text), 3)]
-
-        def piece(choice: Any, step: Any) -> Any:
-            at = choice.said = getattr(choice, "said", -1) + 1
-            last = at == len(pieces) - 1 or step.token.reason is not None  # the model's own end has the whole rest
-            choice.request.cancelled = last
-            text, reason = "".join(pieces[at:]) if last else pieces[at], "stop" if last else None
-            return generations.Piece(choice.index, text, step.token.id, step.token.logprob, step.top, reason)
-
-        monkeypatch.setattr(generations.Choice, "piece", piece)
-
-    return use
-
-
 def test_a_response_is_the_chats_answer(client, folders):
     llm = zoo.load(folders["chat"])
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
