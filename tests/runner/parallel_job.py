@@ -10,6 +10,7 @@ import numpy as np
 import torch.distributed as dist
 
 import zoo
+from tests.processes import leave_together
 from zoo.engines.tensor_parallel import load, load_model
 from zoo.errors import UnsupportedError
 from zoo.generate import GenerationConfig, generate
@@ -41,7 +42,7 @@ def main(folder: Path, out: Path) -> None:
         texts = [llm(TEXT, max_new_tokens=20), llm(TEXT, seed=3, **SAMPLED), llm(TEXT, **SAMPLED)]
         found["texts"] = np.array(texts)
     np.savez(out / f"{dist.get_rank()}.npz", **found)
-    dist.destroy_process_group()
+    leave_together()
 
 
 if __name__ == "__main__":

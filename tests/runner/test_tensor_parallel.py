@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import zoo
+from tests.processes import free_port
 from zoo.errors import InputError, UnsupportedError
 from zoo.generate import GenerationConfig, generate
 from zoo.models.llama3 import LlamaConfig
@@ -58,10 +58,7 @@ def architecture(name: str) -> str:
 
 
 def run(checkpoints: Path, out: Path, ranks: int) -> list[subprocess.CompletedProcess[str]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    shared = {**os.environ, "PYTHONPATH": str(ROOT), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    shared = {**os.environ, "PYTHONPATH": str(ROOT), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     shared |= {"WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     shared["CUDA_VISIBLE_DEVICES"] = ""  # two ranks cannot share one GPU
     command = [sys.executable, str(Path(__file__).with_name("parallel_job.py")), str(checkpoints), str(out)]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import free_port, leave_together
 from zoo.errors import CheckpointError, InputError, ZooError
 
 torch = pytest.importorskip("torch", reason="training needs torch")
@@ -215,11 +216,11 @@ def process(rank, folder, port):
     torch.set_num_threads(1)
     torch.nn.functional.dropout = lambda x, p: x
     run(folder, steps=6).train()
-    torch.distributed.destroy_process_group()  # a child of multiprocessing runs nothing at its exit
+    leave_together()
 
 
 def test_two_processes_compute_what_one_does(tmp_path, monkeypatch):
-    spawn(process, (tmp_path / "two", 20000 + os.getpid() % 20000), nprocs=2)
+    spawn(process, (tmp_path / "two", free_port()), nprocs=2)
     monkeypatch.setattr(torch.nn.functional, "dropout", lambda x, p: x)
     run(tmp_path / "one", steps=6).train()
     states = [read_state(tmp_path / name / "state.pt") for name in ("one", "two")]

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="training needs torch")
 from torch.multiprocessing import spawn  # noqa: E402 - torch is there
 
 import zoo  # noqa: E402
+from tests.processes import free_port, leave_together  # noqa: E402
 from zoo.apps.train import Run, Settings, compute_loss  # noqa: E402
 from zoo.apps.train.state import read_state  # noqa: E402
 from zoo.errors import InputError  # noqa: E402
@@ -53,15 +54,14 @@ def process(rank: int, checkpoint: str, folder: Path, port: int) -> None:
     train(checkpoint, folder / "run", stop=2, shard=True)
     found = train(checkpoint, folder / "run", shard=True)  # goes on
     torch.save(found, folder / f"found{rank}.pt")
-    torch.distributed.destroy_process_group()
+    leave_together()
 
 
 @pytest.mark.nightly
 def test_two_shards_compute_what_one_process_does(tmp_path):
     checkpoint = "stories260k"  # whose embeddings are tied
     one = train(checkpoint, tmp_path / "one")
-    port = 20000 + os.getpid() % 20000
-    spawn(process, (checkpoint, tmp_path, port), nprocs=2)
+    spawn(process, (checkpoint, tmp_path, free_port()), nprocs=2)
     both = [torch.load(tmp_path / f"found{rank}.pt") for rank in (0, 1)]
     for found in both:
         assert found["losses"] == pytest.approx(one["losses"], rel=1e-4)
