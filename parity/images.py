@@ -77,7 +77,7 @@ def _batch(name: str, processor: ImageProcessor, images: list[Any]) -> Batch:
 
 def _of_size(processor: ImageProcessor | None, size: tuple[int, int], channels: int, rng: Any) -> Batch:
     """Higher and narrower, so that a mistake in either direction shows; not of the processor, which knows one size."""
-    if processor is None:
+    if not isinstance(processor, ImageProcessor):
         pixel_values = rng.standard_normal((1, *size, channels)).astype(np.float32)
     else:
         wanted = {"height": size[0], "width": size[1]}

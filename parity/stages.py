@@ -96,7 +96,10 @@ def compare_inputs(reference: Reference, inputs: list[Batch], tokenizer: Tokeniz
     if any(batch.images for batch in inputs):
         stages.append(compare_processors(reference, inputs))
     elif any("pixel_values" in batch.arrays for batch in inputs):
-        stages.append(skipped_stage("processor", "no preprocessor_config.json: what is compared is random pixels"))
+        given = (reference.folder / "preprocessor_config.json").is_file()
+        own = "zoo's own pixels: transformers' processor needs torchvision, and rounds otherwise"
+        note = own if given else "no preprocessor_config.json: what is compared is random pixels"
+        stages.append(skipped_stage("processor", note))
     if tokenizer is not None and any(batch.texts for batch in inputs):
         stages.append(compare_tokenizers(tokenizer, reference, inputs))
     elif any("input_ids" in batch.arrays for batch in inputs):

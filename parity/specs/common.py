@@ -127,6 +127,13 @@ class Spec:
     # What follows is asked of real checkpoints of the family too.
 
     @staticmethod
+    def read_processor(folder: Path) -> ImageProcessor:
+        """The image processor of a checkpoint's folder."""
+        from zoo.images import ImageProcessor
+
+        return ImageProcessor.from_folder(folder)
+
+    @staticmethod
     def pictures(config: Any, processor: ImageProcessor, seed: int) -> Sequence[Image.Image]:
         """Images for which the model is made, the first of a batch; none for those that fit any model."""
         return ()

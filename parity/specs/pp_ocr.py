@@ -2,10 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from zoo.files.folder import CheckpointFolder
+from zoo.images import ImageProcessor
+from zoo.images.processor import ImageBatch
+from zoo.images.text_lines import CLASS as LINE_CLASS
+from zoo.images.text_lines import LineProcessor
+from zoo.tasks.text_detector import CLASS as PAGE_CLASS
+from zoo.tasks.text_detector import PageProcessor
+
+from ..pictures import page
 from .common import Spec
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+LINES = ((76, 52, 420, 92), (76, 52, 700, 92), (80, 250, 180, 270))  # on the page that comes with zoo, and one is wide
+
+
+class OcrSpec(Spec):
+    """Trained checkpoints have processors of their own, which make several pictures of a line, and one of a page."""
+
+    @staticmethod
+    def read_processor(folder: Path) -> Any:
+        files = CheckpointFolder.of(folder)
+        name = files.json("preprocessor_config.json").get("image_processor_type", "")
+        if name.startswith(LINE_CLASS):
+            return _as_processor(LineProcessor.from_folder(files))
+        if name.startswith(PAGE_CLASS):
+            processor = PageProcessor.from_folder(files)
+            return _as_processor(lambda pages: np.concatenate([processor(one) for one in pages]))
+        return ImageProcessor.from_folder(files)
+
+    @staticmethod
+    def pictures(config: Any, processor: ImageProcessor, seed: int) -> Sequence[Image.Image]:
+        """Lines of the page for a reader, the page for a detector; any for random weights."""
+        if isinstance(processor, ImageProcessor):
+            return ()
+        lines = [page().crop(line) for line in LINES]
+        return lines if hasattr(config, "head_out_channels") else [page(), page()]  # of one size, as a batch must be
+
+
+def _as_processor(to_pixels: Callable[[list[np.ndarray]], np.ndarray]) -> Callable[[Sequence[Any]], ImageBatch]:
+    """A function from arrays to pixels as one from pictures to a batch."""
+    return lambda pictures: ImageBatch(to_pixels([np.asarray(one) for one in pictures]), None, [])
+
 
 _PROCESSOR = {"image_processor_type": "ViTImageProcessor", "do_normalize": True, "do_resize": True, "do_rescale": True}
 _PROCESSOR |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "resample": 2}
@@ -43,14 +90,16 @@ DETECTOR = {"neck_out_channels": 96, "layer_list_out_channels": [48, 96, 192, 38
 TINY_DETECTOR: dict[str, Any] = {"neck_out_channels": 16, "layer_list_out_channels": [12, 16, 20, 28]}
 TINY_DETECTOR["backbone_config"] = _TINY_PAGE_NET
 
-_net = partial(Spec, like="save_pretrained", model_type="pp_lcnet_v4", architecture="PPLCNetV4Backbone", processor=LINE)
+_net = partial(
+    OcrSpec, like="save_pretrained", model_type="pp_lcnet_v4", architecture="PPLCNetV4Backbone", processor=LINE
+)
 # Without these the first convolutions hardly change a probability.
 _GAINS = {"stem2a.normalization.weight": 3, "stem2b.normalization.weight": 2, "channel_conv2.normalization.weight": 3}
-_reader = partial(Spec, model_type="pp_ocrv6_small_rec", config=READER, tiny=TINY_READER, processor=LINE)
+_reader = partial(OcrSpec, model_type="pp_ocrv6_small_rec", config=READER, tiny=TINY_READER, processor=LINE)
 _reader = partial(_reader, gains={**_GAINS, "stem2a.normalization.running_mean": 4, "head.head.weight": 3})
-_detector = partial(Spec, model_type="pp_ocrv6_small_det", config=DETECTOR, tiny=TINY_DETECTOR, processor=PAGE)
+_detector = partial(OcrSpec, model_type="pp_ocrv6_small_det", config=DETECTOR, tiny=TINY_DETECTOR, processor=PAGE)
 
-SPECS: dict[str, Spec] = {
+SPECS: dict[str, OcrSpec] = {
     "pp-lcnet-v4": _net(tiny={**_TINY_NET, "out_features": ["stem", "stage2", "stage4"]}),
     "pp-lcnet-v4-small-stem": _net(tiny={**_TINY_NET, "stem_type": "small"}, format="sharded"),
     "pp-ocrv6-small-rec": _reader(

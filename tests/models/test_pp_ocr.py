@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from zoo.errors import ConfigError, InputError, UnsupportedError
+from zoo.images.text_lines import LineProcessor
 from zoo.models.pp_lcnet_v4 import PPLCNetV4Config
 from zoo.models.pp_ocrv6_small_det import PPOCRV6SmallDetConfig, PPOCRV6SmallDetModel
 from zoo.models.pp_ocrv6_small_rec import PPOCRV6SmallRecConfig
@@ -49,3 +52,29 @@ def test_lines_of_another_height_are_refused(tmp_path):
     model = PPOCRV6SmallRecForTextRecognition.from_config(PPOCRV6SmallRecConfig.from_dict(TINY_READER))
     with pytest.raises(InputError, match="are 96 x 64, expected 48 x 64"):
         model(np.zeros((1, 96, 64, 3), np.float32))
+
+
+@pytest.mark.parametrize("name", ["pp-ocrv6-small-rec", "pp-ocrv6-small-det"])
+def test_trained_checkpoints_are_compared_on_what_their_own_processors_make(tmp_path, name):
+    pytest.importorskip("torch")
+    from parity.cases import Case
+    from parity.checkpoints import build
+    from parity.run import run
+
+    folder = build(name, tmp_path)
+    own = {"image_processor_type": "PPOCRV6SmallRecImageProcessor", "character_list": [str(i) for i in range(50)]}
+    if name.endswith("det"):
+        own = {"image_processor_type": "PPOCRV5ServerDetImageProcessor", "limit_side_len": 96}
+    (folder / "preprocessor_config.json").write_text(json.dumps(own))
+    result = run(Case(str(folder)))
+    processor, *others = result.stages
+    assert result.holds
+    assert "torchvision" in processor.note
+    assert {"embeddings", "layer.3", "last_hidden_state"} <= {stage.name for stage in others}
+
+
+def test_widths_of_lines_are_those_of_transformers():
+    processor = LineProcessor(48, 320, 3200, ("blank", "a"))
+    # What PPOCRV6SmallRecImageProcessor.get_target_size says of a line by itself, in transformers 5.23.
+    widths = {(40, 344): 412, (28, 924): 1584, (64, 256): 192, (11, 70): 306, (11, 700): 3054, (5, 999): 3200}
+    assert {shape: processor.widths(shape)[0] for shape in widths} == widths

@@ -65,8 +65,12 @@ class LineProcessor:
         return self.max_width / self.height
 
     def widths(self, shape: Sequence[int]) -> tuple[int, int]:
-        """The width in pixels of a line (Y, X, ...) at the reader's height, and that with its padding."""
-        own = min(max(1, math.ceil(self.height * shape[1] / shape[0])), self.max_width)
+        """The width in pixels of a line (Y, X, ...) at the reader's height, and that with its padding.
+
+        As PaddleOCR and transformers have it, a part of a pixel is one more for a line that is padded, none for others.
+        """
+        exact = self.height * (shape[1] / shape[0])
+        own = min(int(exact) if exact > self.min_width else max(1, math.ceil(exact)), self.max_width)
         return own, min(max(self.min_width, -(-own // STEP) * STEP), self.max_width)
 
     def __call__(self, lines: Sequence[np.ndarray]) -> np.ndarray:
