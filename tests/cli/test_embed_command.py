@@ -198,6 +198,21 @@ def test_pictures(tmp_path, capsys):
     assert "--prompt is for texts" in capsys.readouterr().err
 
 
+def test_pictures_and_words_of_one_model(tmp_path, capsys):
+    from PIL import Image
+
+    from parity.checkpoints import build
+
+    folder, picture, out = build("clip-vit-base-patch32", tmp_path / "clip"), tmp_path / "a.png", tmp_path / "x.npy"
+    Image.effect_noise((30, 20), 50).save(picture)
+    assert main(["embed", str(folder), str(picture), "a cat", "-o", str(out)]) == 0
+    embed = zoo.load(folder, task="embed")
+    np.testing.assert_allclose(np.load(out), [embed(str(picture)), embed.texts("a cat")], rtol=1e-5, atol=1e-6)
+    assert "2 vectors of" in capsys.readouterr().err
+    assert main(["embed", str(folder), "a cat", "-o", str(out)]) == 0
+    assert "1 vector of" in capsys.readouterr().err
+
+
 def test_texts_from_the_command_line(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert main(["embed", str(folder), "a cat", "-o", str(tmp_path / "x.npy")]) == 0

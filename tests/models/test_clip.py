@@ -8,7 +8,7 @@ import pytest
 import zoo
 from parity.checkpoints import build
 from parity.pictures import draw
-from zoo.errors import ConfigError, InputError, UnsupportedError
+from zoo.errors import BatchError, ConfigError, InputError, UnsupportedError
 from zoo.models.clip import CLIPConfig, CLIPVisionConfig
 
 LABELS = ["a cat", "some water", "the old town by the river"]
@@ -125,3 +125,36 @@ def test_many_texts_are_tokenized_in_blocks(folder, monkeypatch):
     )
     np.testing.assert_allclose(embed.texts(texts), wanted, atol=1e-6)
     assert seen == [3, 3, 1]
+
+
+def test_images_and_texts_in_one_call(folder, tmp_path, monkeypatch):
+    embed = zoo.load(folder("clip-vit-base-patch32"), task="embed")
+    monkeypatch.chdir(tmp_path)
+    draw(30, 40).save("a.png")
+    draw(40, 30, seed=1).save("without_a_suffix", format="PNG")
+    given = ["a.png", "the old town", "without_a_suffix", draw(50, 30)]
+    found = embed(given)
+    np.testing.assert_allclose(found[1], embed.texts("the old town"), atol=1e-6)
+    for i in (0, 2, 3):
+        np.testing.assert_allclose(found[i], embed(given[i]), atol=1e-6)
+    np.testing.assert_array_equal(embed.encode(given, batch_size=8, convert_to_numpy=True), found)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    with pytest.raises(BatchError, match=r"inputs\[1\]: gone.png: no such file") as caught:
+        embed(["a text", "gone.png", "a.png"])
+    np.testing.assert_allclose(caught.value.results[0], embed("a text"), atol=1e-6)
+    assert caught.value.results[1] is None
+
+
+def test_images_by_words(folder):
+    embed, images = zoo.load(folder("clip-vit-base-patch32"), task="embed"), [draw(30, 40, seed=i) for i in range(4)]
+    vectors = embed(images)
+    cosines = (embed.texts(LABELS) @ vectors.T).astype(np.float64)
+    np.testing.assert_allclose(embed.similarity(LABELS, images), cosines, atol=1e-5)
+    np.testing.assert_allclose(embed.similarity(vectors[0], LABELS), cosines[:, :1].T, atol=1e-5)
+    for corpus in (images, vectors):
+        found = embed.semantic_search(LABELS, corpus, top_k=2)
+        for hits, row in zip(found, cosines, strict=True):
+            np.testing.assert_allclose([hit.score for hit in hits], np.sort(row)[::-1][:2], atol=1e-5)
+            np.testing.assert_allclose([row[hit.corpus_id] for hit in hits], np.sort(row)[::-1][:2], atol=1e-5)
+    with pytest.raises(InputError, match="normalize_embeddings is False"):
+        embed.encode("a cat", normalize_embeddings=False)

@@ -163,7 +163,7 @@ def read_file(image: Any, name: str) -> bytes:
     if not callable(getattr(image, "read", None)):
         kind = type(image)
         raise InputError(
-            f"{name}: a {kind.__module__}.{kind.__qualname__} is not an image; "
+            f"{name}: a value of type {kind.__qualname__} is not an image; "
             "expected a path, bytes, a file object, a PIL image or a NumPy array"
         )
     parts: list[bytes] = []

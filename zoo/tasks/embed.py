@@ -27,7 +27,7 @@ from ..options import Options
 from ..pretrained import Pretrained
 from .arguments import as_iterable, check_count, collect_results, map_good, text_or_error, texts_or_errors
 from .base import text_blocks
-from .prompted import AS_ARRAYS, PEERS, Peer, PromptedTask, check_peers
+from .prompted import ENCODE_PEERS, PromptedTask, check_peers
 from .results import Vectors
 from .vectors import Hit, as_vectors, quantise, scores, semantic_search, truncate
 
@@ -35,14 +35,6 @@ if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
     from ..text.encodings import Encoding
     from ..text.tokenizer import Tokenizer
-
-_PEERS: dict[str, Peer] = {
-    **PEERS,
-    "convert_to_numpy": ((True, None), AS_ARRAYS),
-    "convert_to_tensor": ((False, None), AS_ARRAYS),
-    "output_value": (("sentence_embedding",), "vectors of tokens are embed.model(...).last_hidden_state"),
-    "normalize": ((None, False), "the option of encode is normalize_embeddings"),
-}
 
 
 class Embed(PromptedTask):
@@ -137,7 +129,7 @@ class Embed(PromptedTask):
         Batches are of about equally many tokens, whatever batch_size says.  InputError for an option that zoo does not
         have names the one to take.
         """
-        check_peers(others, _PEERS, ("normalize_embeddings", "precision", "truncate_dim", "task", "processes"))
+        check_peers(others, ENCODE_PEERS, ("normalize_embeddings", "precision", "truncate_dim", "task", "processes"))
         unit = True if normalize_embeddings else None if self.encoder.files else False
         return self(
             texts,

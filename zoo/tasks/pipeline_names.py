@@ -20,7 +20,7 @@ PIPELINE_NAMES = {
     "return_timestamps": "timestamps",
 }
 # Their names of the inputs.
-INPUT_NAMES = ("inputs", "sequences", "text_inputs", "image")
+INPUT_NAMES = ("inputs", "sequences", "text_inputs", "image", "images")
 # What a pipeline has to be told and zoo does anyway: the values that change nothing (None: all), and what to do instead
 # of another one.
 NEEDLESS_OPTIONS: dict[str, tuple[tuple[Any, ...] | None, str]] = {

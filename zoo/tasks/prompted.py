@@ -24,6 +24,14 @@ PEERS: Mapping[str, Peer] = {
     "max_length": ((None,), "set max_tokens of the task before the call"),
     "max_seq_length": ((None,), "set max_tokens of the task before the call"),
 }
+# Those of SentenceTransformer.encode.
+ENCODE_PEERS: Mapping[str, Peer] = {
+    **PEERS,
+    "convert_to_numpy": ((True, None), AS_ARRAYS),
+    "convert_to_tensor": ((False, None), AS_ARRAYS),
+    "output_value": (("sentence_embedding",), "vectors of tokens are embed.model(...).last_hidden_state"),
+    "normalize": ((None, False), "the option of encode is normalize_embeddings"),
+}
 
 
 def check_peers(given: Mapping[str, Any], peers: Mapping[str, Peer], own: Sequence[str]) -> None:

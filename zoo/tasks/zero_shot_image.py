@@ -5,12 +5,13 @@ Shapes: B texts, C images, E the vectors' width.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..errors import ZooError
+from ..errors import InputError, ZooError
 from ..images import MAX_PIXELS, ImageInput, ImageProcessor
 from ..inputs.dual_encoder import DualEncoder
 from ..pretrained import Pretrained
@@ -18,13 +19,16 @@ from ..text.tokenizer import Tokenizer
 from .arguments import as_texts, collect_results, map_good, stack_results
 from .base import batches, check_vocabulary, sigmoid, softmax, text_blocks
 from .image_task import ImageTask, as_images, floats
+from .prompted import ENCODE_PEERS, check_peers
 from .results import Labels, Vectors
+from .vectors import Hit, as_vectors, scores, semantic_search
 from .zero_shot import rank_labels, sentences
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
 
 BATCH_TOKENS = 4096
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
 
 
 class DualTask(ImageTask):
@@ -118,11 +122,13 @@ class DualEmbed(DualTask):
     """Images and texts to vectors of length 1, whose products say how well they fit.
 
     >>> embed = zoo.load("openai/clip-vit-base-patch32", task="embed")
-    >>> embed(["cats.png", "dog.png"]).shape, embed.texts("two cats").shape
-    ((2, 512), (512,))
+    >>> embed(["cats.png", "dog.png", "two cats"]).shape
+    (3, 512)
     >>> embed.similarity(["cats.png", "dog.png"], ["two cats", "a dog"])
     array([[0.3..., 0.1...],
            [0.1..., 0.2...]], dtype=float32)
+    >>> embed.semantic_search("two cats", ["cats.png", "dog.png"], top_k=1)
+    [[Hit(corpus_id=0, score=0.3...)]]
     """
 
     name = "embed"
@@ -130,26 +136,68 @@ class DualEmbed(DualTask):
 
     def __call__(
         self,
-        images: ImageInput | Iterable[ImageInput],
+        inputs: ImageInput | Iterable[ImageInput],
         *,
         progress: bool | None = None,
         data_format: str | None = None,
         max_pixels: int = MAX_PIXELS,
     ) -> np.ndarray:
-        """An image -> (E,), several -> (C, E), float32.  data_format, max_pixels: as in `open_image`."""
-        given, single = as_images(images, "images")
-        rows = self.embed_images(given, progress=progress, data_format=data_format, max_pixels=max_pixels)
-        return stack_results(rows, single)
+        """An image or a text -> (E,), several -> (N, E), float32.
+
+        A string is the path of an image if a file has that name, or if it ends as names of images do (.png, .jpg, ...);
+        any other string is a text.  data_format, max_pixels: as in `open_image`.
+        """
+        given, single = as_images(inputs, "inputs")
+        found: list[Any] = [None] * len(given)
+        texts = [i for i, one in enumerate(given) if isinstance(one, str) and not _is_path(one)]
+        images = [i for i in range(len(given)) if i not in set(texts)]
+        for i, vector in zip(texts, self.embed_texts([given[i] for i in texts]), strict=True):
+            found[i] = vector
+        options = {"progress": progress, "data_format": data_format, "max_pixels": max_pixels}
+        for i, vector in zip(images, self.embed_images([given[i] for i in images], **options), strict=True):
+            is_one_of_many = isinstance(vector, ZooError) and not single
+            found[i] = vector.about("inputs", i) if is_one_of_many else vector
+        return stack_results(found, single)
+
+    def encode(
+        self,
+        inputs: ImageInput | Iterable[ImageInput],
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = None,
+        *,
+        normalize_embeddings: bool = True,
+        **others: Any,
+    ) -> np.ndarray:
+        """The same as a call, with the names of `SentenceTransformer.encode`; vectors always have length 1."""
+        check_peers(others, ENCODE_PEERS, ("normalize_embeddings",))
+        if not normalize_embeddings:
+            raise InputError("normalize_embeddings is False: vectors of images and texts always have length 1 here")
+        return self(inputs, progress=show_progress_bar)
 
     def texts(self, texts: str | Iterable[str]) -> np.ndarray:
-        """A text -> (E,), several -> (B, E), float32."""
+        """A text -> (E,), several -> (B, E), float32; every string is a text here."""
         given, single = as_texts(texts, "texts")
         rows = self.embed_texts(given)
         return rows[0] if single else rows
 
-    def similarity(self, images: Any, texts: Any) -> np.ndarray:
-        """Cosines of every pair: images, or vectors (C, E), and texts, or vectors (B, E) -> (C, B)."""
-        is_vectors = isinstance(images, np.ndarray) and images.ndim == 2 and images.dtype.kind == "f"
-        x = images if is_vectors else np.atleast_2d(self(images))
-        y = texts if isinstance(texts, np.ndarray) else np.atleast_2d(self.texts(texts))
-        return x @ y.T
+    def similarity(self, a: Any, b: Any = None) -> np.ndarray:
+        """Cosines of every pair.  a, b: images and texts, or vectors (N, E) and (M, E) -> (N, M); without b, of a."""
+        x = self._vectors_of(a, "a")
+        return scores(x, x if b is None else self._vectors_of(b, "b"))
+
+    def semantic_search(self, queries: Any, corpus: Any, *, top_k: int = 10, **options: Any) -> list[list[Hit]]:
+        """The images or texts of a corpus that are nearest to each query, the nearest first.
+
+        queries, corpus: images and texts, or vectors (N, E), (M, E).  options: as for
+        `zoo.tasks.vectors.semantic_search`.
+        """
+        x = self._vectors_of(queries, "queries")
+        return semantic_search(x, self._vectors_of(corpus, "corpus"), top_k=top_k, **options)
+
+    def _vectors_of(self, value: Any, name: str) -> np.ndarray:
+        is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim <= 2
+        return as_vectors(value, name) if is_array else np.atleast_2d(self(value))
+
+
+def _is_path(text: str) -> bool:
+    return text.lower().endswith(IMAGE_SUFFIXES) or os.path.isfile(text)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, ZooError
+from ...errors import InputError, ZooError, quantity
 from ...files.atomic_write import atomic_write, one_writer
 from ...optional import import_optional
 from ...tasks.progress import Progress, write_line
@@ -63,7 +63,9 @@ def embed(args: argparse.Namespace) -> None:
     except OSError as e:
         raise ZooError(f"cannot write {path}: {e.strerror or e}") from e
     known = f", {spool.known} of them from before" if spool.known else ""
-    write_line(f"zoo: wrote {path}: {spool.count} vectors of {spool.size} dimensions, {args.precision}{known}")
+    write_line(
+        f"zoo: wrote {path}: {quantity(spool.count, 'vector')} of {spool.size} dimensions, {args.precision}{known}"
+    )
 
 
 def _key(task: Any, args: argparse.Namespace) -> str:
@@ -99,7 +101,8 @@ def _images(task: Any, paths: Iterator[str], args: argparse.Namespace, advance: 
     if given := [name for name in TEXT_OPTIONS[:4] if getattr(args, name) is not None and name != "pooling"]:
         raise UsageError(f"--{given[0].replace('_', '-')} is for texts, and {args.name} reads images")
     while some := list(islice(paths, IMAGES)):
-        found = task(some, pooling=args.pooling, progress=False)
+        given = {} if args.pooling is None else {"pooling": args.pooling}
+        found = task(some, **given, progress=False)
         advance(len(some))
         yield from truncate(found, args.truncate_dim, bool(args.normalize))
 
