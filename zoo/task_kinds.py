@@ -26,6 +26,7 @@ class CallOption:
     several: True if it may be given several times.
     aliases: other names of it, those of transformers' pipelines.
     default: True for an option that is on; its switch turns it off.
+    texts: values of a served request that are texts, of an option of another type.
     is_file: True if a text is the path of a JSON file; in a served request the option is the file's list itself.
     """
 
@@ -42,6 +43,7 @@ class CallOption:
     several: bool = False
     aliases: tuple[str, ...] = ()
     default: bool = False
+    texts: tuple[str, ...] = ()
 
 
 TOP_K = CallOption(name="top_k", type=int, metavar="N", help="number of labels, words, answers or documents", least=1)
@@ -100,7 +102,9 @@ TIMESTAMPS = CallOption(
     help="write texts without times",
     aliases=("return_timestamps",),
     default=True,
+    texts=("word",),
 )
+WORD_TIMESTAMPS = CallOption(name="word_timestamps", type=bool, help="the times of each word, too")
 WORDS = CallOption(
     name="words",
     metavar="FILE",
@@ -333,7 +337,7 @@ TASKS: list[TaskKind] = [
         cls="transcribe:Transcribe",
         help="the words of each audio file, with times (Whisper)",
         model="EncoderDecoder",
-        options=(LANGUAGE, TIMESTAMPS),
+        options=(LANGUAGE, TIMESTAMPS, WORD_TIMESTAMPS),
         **_AUDIO,
     ),
     TaskKind(

@@ -39,7 +39,7 @@ class WhisperSpec(Spec):
         )
         generation: dict[str, Any] = {"lang_to_id": {"<|en|>": first, "<|de|>": first + 1}, "is_multilingual": True}
         generation |= {"task_to_id": {"transcribe": first + 2, "translate": first + 3}}
-        generation |= {"suppress_tokens": [first + 4, 9]}
+        generation |= {"suppress_tokens": [first + 4, 9], "alignment_heads": [[0, 1], [1, 0], [1, 3]]}
         generation |= {"no_timestamps_token_id": config["vocab_size"] - times - 1, "begin_suppress_tokens": [11]}
         generation |= {"max_initial_timestamp_index": 20, "max_length": config["max_target_positions"]}
         names = ("eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id")

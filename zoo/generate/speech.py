@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import ops
 from ..errors import InputError
+from ..typing import Array
 from .config import GenerationConfig
 from .decoder import Decoder, numpy_logits
 from .sampling import log_softmax
@@ -101,6 +102,14 @@ class DecodedWindow(NamedTuple):
     logprob: float
 
 
+class DecodedWindows(NamedTuple):
+    """The tokens of each window, none for silence, those of the prompt before them, and the cache's cross-attention."""
+
+    tokens: list[list[int]]
+    prompts: list[list[int]]
+    cross: dict[int, tuple[Array, Array, Array | None]]
+
+
 def decode_windows(
     decoder: Decoder,
     states: dict[str, Any],
@@ -110,8 +119,8 @@ def decode_windows(
     fallback: Fallback,
     text: Callable[[list[int]], str],
     seeds: Sequence[int],
-) -> list[list[int]]:
-    """The tokens of each window, none for silence.
+) -> DecodedWindows:
+    """Write each window's tokens.
 
     states: the windows' context.  start: the first token of all; prompts: from the logits (C, V) after it to the
     tokens that follow it in each window, equally many.  text: of tokens.  seeds: of each window's random tokens.
@@ -119,7 +128,7 @@ def decode_windows(
     count, room = len(seeds), decoder.config.max_target_positions
     cache = decoder.new_cache(count, room)
     first = numpy_logits(decoder.next_logits(np.full((count, 1), start), None, cache, **states))
-    begun = prompts(first)
+    begun, cross = prompts(first), dict(cache.cross)
     silence = log_softmax(first)[:, rules.begin - 2] if rules.begin < first.shape[1] else np.full(count, -np.inf)
     found: list[list[int]] = [[] for _ in seeds]
     rest, temperatures = list(range(count)), fallback.temperature
@@ -143,7 +152,7 @@ def decode_windows(
         rest = failed
         if not rest:
             break
-    return found
+    return DecodedWindows(found, [[start, *tokens] for tokens in begun], cross)
 
 
 def _limit(generation: GenerationConfig, prompt: int, room: int) -> int:
@@ -220,8 +229,8 @@ def with_times(scores: np.ndarray, tokens: Sequence[int], begin: int, end: int, 
 
 
 def segments_of(tokens: Sequence[int], begin: int, length: float) -> tuple[list[tuple[float, float, list[int]]], float]:
-    """The segments of a window of `length` seconds (start, end, tokens), and the second where the next one begins: the
-    end of the last that is whole.
+    """The segments of a window of `length` seconds (start, end, places of its words' tokens), and the second where the
+    next one begins: the end of the last that is whole.
     """
     is_time = [token >= begin for token in tokens]
     cuts = [i + 1 for i in range(len(tokens) - 1) if is_time[i] and is_time[i + 1]]
@@ -229,11 +238,11 @@ def segments_of(tokens: Sequence[int], begin: int, length: float) -> tuple[list[
     if not cuts:
         times = [token for token in tokens if token >= begin]
         end = (times[-1] - begin) * STEP if times and times[-1] != begin else length
-        return [(0.0, end, [token for token in tokens if token < begin])], length
+        return [(0.0, end, [i for i, token in enumerate(tokens) if token < begin])], length
     found, at = [], 0
     for cut in [*cuts, *([len(tokens)] if ends_alone else [])]:
-        part = tokens[at:cut]
-        found.append(((part[0] - begin) * STEP, (part[-1] - begin) * STEP, [token for token in part if token < begin]))
+        start, end = ((tokens[i] - begin) * STEP for i in (at, cut - 1))
+        found.append((start, end, [i for i in range(at, cut) if tokens[i] < begin]))
         at = cut
     seconds = length if ends_alone else (tokens[at - 1] - begin) * STEP
     return found, min(seconds, length) if seconds > 0 else length

@@ -6,7 +6,7 @@ the class in its own file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -32,6 +32,10 @@ class ResultFormat:
 
     columns: ClassVar[dict[str, Any]] = {}
     with_top_k: ClassVar[dict[str, Any]] = {}
+
+    def further_columns(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The columns that the options of a call add."""
+        return self.with_top_k if options.get("top_k") is not None else {}
 
     def row(self, result: Any, top_k: bool = False) -> dict[str, Any]:
         """The result of one input in these columns; top_k: with those of `with_top_k`."""

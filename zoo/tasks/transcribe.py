@@ -6,19 +6,21 @@ do: the next window begins where the last segment that is whole ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from html import escape
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 
 from ..audio import AudioInput, FeatureExtractor, Spectrogram, reader
-from ..errors import ConfigError, InputError, ZooError, check_choice, nearest
+from ..cache import KVCache
+from ..errors import ConfigError, InputError, UnsupportedError, ZooError, check_choice, nearest
 from ..generate import GenerationConfig
-from ..generate.speech import Fallback, Rules, decode_windows, segments_of
+from ..generate.speech import DecodedWindows, Fallback, Rules, decode_windows, segments_of
+from ..generate.word_times import attention_shares, token_states, words_of
 from ..inputs.encoder_decoder import EncoderDecoder
 from ..pretrained import Pretrained
 from ..text.tokenizer import Tokenizer
@@ -32,6 +34,7 @@ from .results import Lines, ResultFormat
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
 
+TIMED_TEXT = {"start": "double", "end": "double", "text": "string"}
 FILES = ("preprocessor_config.json", "generation_config.json")
 
 
@@ -41,29 +44,43 @@ class Segment(NamedTuple):
     text: str
 
 
+class Word(NamedTuple):
+    start: float  # seconds
+    end: float
+    text: str  # a part of its segment's, with the space before it and its punctuation
+
+
 class Transcription(NamedTuple):
-    """The text of a recording.  language: its code, None for a checkpoint of one language."""
+    """The text of a recording.  language: its code, None for a checkpoint of one language.  words: None if their times
+    were not asked for.
+    """
 
     text: str
     language: str | None
     segments: list[Segment]
+    words: list[Word] | None = None
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.text)}</p>{html_table(self.segments)}"
+        return f"<p>{escape(self.text)}</p>{html_table(self.segments if self.words is None else self.words)}"
 
 
 class Transcriptions(ResultFormat):
-    columns: ClassVar[dict[str, Any]] = {
-        "text": "string",
-        "language": "string",
-        "segments": [{"start": "double", "end": "double", "text": "string"}],
-    }
+    columns: ClassVar[dict[str, Any]] = {"text": "string", "language": "string", "segments": [TIMED_TEXT]}
+
+    def further_columns(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        asks = options.get("word_timestamps") or options.get("timestamps") == "word"
+        return {"words": [TIMED_TEXT]} if asks else {}
 
     def row(self, result: Transcription, top_k: bool = False) -> dict[str, Any]:
-        return {**result._asdict(), "segments": [one._asdict() for one in result.segments]}
+        found = self.json(result)
+        return {**found, **{n: [one._asdict() for one in found[n]] for n in ("segments", "words") if n in found}}
+
+    def json(self, result: Transcription) -> dict[str, Any]:
+        return {name: value for name, value in result._asdict().items() if name != "words" or value is not None}
 
     def lines(self, result: Transcription) -> Lines:
-        return [(f"{one.start:.2f}-{one.end:.2f}", one.text.strip()) for one in result.segments]
+        parts = result.segments if result.words is None else result.words
+        return [(f"{one.start:.2f}-{one.end:.2f}", one.text.strip()) for one in parts]
 
 
 class Transcribe(Task):
@@ -118,7 +135,8 @@ class Transcribe(Task):
         *,
         language: str | None = None,
         task: str = "transcribe",
-        timestamps: bool = True,
+        timestamps: bool | Literal["word"] = True,
+        word_timestamps: bool = False,
         batch_size: int = 8,
         progress: bool | None = None,
         **fallback: Any,
@@ -128,8 +146,10 @@ class Transcribe(Task):
         audio: a path, the bytes of a file, an open file, or an array of floats (samples,) at the checkpoint's rate
         (16,000 a second).  language: the code of what is spoken, "en"; by default what the model hears in the first
         window.  task: "translate" writes English.  timestamps: False writes texts without times, one segment for each
-        half minute, which may cut a word there.  batch_size: the number of recordings whose windows are computed
-        together.  A recording of any length is read in blocks, and takes bounded memory.
+        half minute, which may cut a word there.  word_timestamps: True, as timestamps="word", gives the words with
+        their times too, by the attention of the heads that generation_config.json names.  batch_size: the number of
+        recordings whose windows are computed together.  A recording of any length is read in blocks, and takes bounded
+        memory.
 
         fallback: `temperature`, `compression_ratio_threshold`, `logprob_threshold` and `no_speech_threshold`, which are
         described in `zoo.generate.speech.Fallback`; temperature=0 takes each window's likeliest tokens, whatever they
@@ -143,12 +163,15 @@ class Transcribe(Task):
         for name in fallback:
             if name not in known:
                 raise InputError(f"{name} is not an option of transcribing, expected {', '.join(known)}")
-        if not isinstance(timestamps, bool):
-            raise InputError(f"timestamps is {timestamps!r}, expected True or False")
+        if not isinstance(timestamps, bool) and timestamps != "word":
+            raise InputError(f"timestamps is {timestamps!r}, expected True, False or 'word'")
+        if not isinstance(word_timestamps, bool):
+            raise InputError(f"word_timestamps is {word_timestamps!r}, expected True or False")
+        heads = self._alignment_heads() if word_timestamps or timestamps == "word" else None
         options, batch_size = Fallback(**fallback), check_count(batch_size, "batch_size")
         given, single = as_images(audio, "audio")
         out: list[Any] = [None] * len(given)
-        begin = partial(_Reading, self.features, language)
+        begin = partial(_Reading, self.features, language, None if heads is None else [])
         waiting, active = iter(enumerate(given)), dict[int, _Reading]()
         with Progress(len(given), progress, "recordings") as advance:
             while True:
@@ -172,14 +195,20 @@ class Transcribe(Task):
                         windows[i] = found
                 if windows:
                     features = np.stack(list(windows.values()))
-                    self._advance([active[i] for i in windows], features, task, timestamps, options)
+                    self._advance([active[i] for i in windows], features, task, bool(timestamps), options, heads)
                 elif None not in out:
                     return collect_results(out, single)
 
     def _advance(
-        self, active: list[_Reading], features: np.ndarray, task: str, timestamps: bool, options: Fallback
+        self,
+        active: list[_Reading],
+        features: np.ndarray,
+        task: str,
+        timestamps: bool,
+        options: Fallback,
+        heads: Sequence[tuple[int, int]] | None,
     ) -> None:
-        """Read the next window of each recording; features: of these windows."""
+        """Read the next window of each recording; features: of these windows.  heads: those that words' times need."""
 
         def prompts(first: np.ndarray) -> list[list[int]]:
             """The tokens of language and task, by the logits (C, V) of the first token."""
@@ -202,17 +231,65 @@ class Transcribe(Task):
             [one.at for one in active],
         )
         frame = self.features.hop_length / self.features.sampling_rate
-        for one, tokens in zip(active, written, strict=True):
+        for window, (one, tokens) in enumerate(zip(active, written.tokens, strict=True)):
             begin, left = one.at * frame, min(self.config.frames, one.spectrogram.length - one.at)
             length = left * frame
             found, seconds = (
-                segments_of(tokens, self.begin, length) if timestamps else ([(0.0, length, tokens)], length)
+                segments_of(tokens, self.begin, length)
+                if timestamps
+                else ([(0.0, length, list(range(len(tokens))))], length)
             )
-            for start, end, ids in found:
-                text = self._text(ids)
-                if text.strip():
-                    one.segments.append(Segment(begin + start, begin + end, text))
+            ends = np.zeros(0)
+            if heads is not None and tokens:
+                ends = begin + 2 * frame * self._token_states(written, window, heads, max(1, left // 2))
+            for start, end, places in found:
+                at = [i for i in places if tokens[i] < self.config.eos_token_id]
+                ids = [tokens[i] for i in at]
+                text = self.tokenizer.decode(ids)
+                if not text.strip():
+                    continue
+                one.segments.append(Segment(begin + start, begin + end, text))
+                if one.words is not None:
+                    for word, its in words_of(ids, self.tokenizer.decode, one.language):
+                        before = at[its[0]] - 1  # the token whose end is the word's beginning
+                        times = ends[before] if before >= 0 else begin, ends[at[its[-1]]]
+                        one.words.append(Word(round(float(times[0]), 3), round(float(times[1]), 3), word))
             one.at += max(1, round(seconds / frame))
+
+    def _alignment_heads(self) -> list[tuple[int, int]]:
+        """The heads (layer, head) of cross-attention that follow what is said."""
+        given, limits = self.generation.extra.get("alignment_heads"), self.pair.decoder.cache_shape[:2]
+        if given is None:
+            raise InputError(
+                "times of words need alignment_heads in generation_config.json, which has none: copy those of the "
+                "model that this one was trained from"
+            )
+        width = self.config.median_filter_width
+        if width % 2 == 0:
+            raise ConfigError(f"median_filter_width = {width}, expected an odd number")
+        if not self.runner.has_weights:
+            raise UnsupportedError("times of words need the model's weights, and exported graphs have none")
+        is_list = isinstance(given, list) and bool(given)
+        pairs = [one for one in given if isinstance(one, list) and len(one) == 2] if is_list else []
+        if len(pairs) != len(given if is_list else [0]) or not all(
+            type(i) is int and 0 <= i < most for one in pairs for i, most in zip(one, limits, strict=True)
+        ):
+            expected = f"pairs of a layer and a head, [0, 0] ... [{limits[0] - 1}, {limits[1] - 1}]"
+            raise ConfigError(f"generation_config.json: alignment_heads is {given!r:.100}, expected {expected}")
+        return [(layer, head) for layer, head in pairs]
+
+    def _token_states(
+        self, written: DecodedWindows, window: int, heads: Sequence[tuple[int, int]], states: int
+    ) -> np.ndarray:
+        """Where each token of a window ends: the number of the encoder's state, of which `states` are of sound."""
+        prompt, decoder = written.prompts[window], cast(Any, self.pair.decoder)
+        ids = np.array([[*prompt, *written.tokens[window]]])
+        cache: KVCache = decoder.new_cache(1, ids.shape[1])
+        cache.cross = {i: (k[window : window + 1], v[window : window + 1], m) for i, (k, v, m) in written.cross.items()}
+        queries: Any = self.runner.run(decoder.cross_queries, decoder.tokens(ids, cache=cache))
+        keys = {i: k for i, (k, _, _) in cache.cross.items()}
+        shares = attention_shares([q[:, len(prompt) :] for q in queries], keys, heads)
+        return token_states(shares[:, :, :states], self.config.median_filter_width)
 
     def _text(self, tokens: list[int]) -> str:
         return self.tokenizer.decode([token for token in tokens if token < self.config.eos_token_id])
@@ -239,8 +316,11 @@ def _check_ids(ids: dict[str, Any], where: str, vocab: int) -> dict[str, int]:
 class _Reading:
     """A recording that is being read, up to the frame `at`."""
 
-    def __init__(self, features: FeatureExtractor, language: str | None, recording: AudioInput):
+    def __init__(
+        self, features: FeatureExtractor, language: str | None, words: list[Word] | None, recording: AudioInput
+    ):
         self.language, self.at = language, 0
+        self.words = None if words is None else [*words]
         self.segments: list[Segment] = []
         self.spectrogram = Spectrogram(features, reader(recording, features.sampling_rate))
 
@@ -249,4 +329,5 @@ class _Reading:
         return self.spectrogram.window(self.at)
 
     def transcription(self) -> Transcription:
-        return Transcription("".join(one.text for one in self.segments).strip(), self.language, self.segments)
+        text = "".join(one.text for one in self.segments).strip()
+        return Transcription(text, self.language, self.segments, self.words)

@@ -14,8 +14,7 @@ ERROR = {"error": "string"}
 
 def columns_of(results: ResultFormat, options: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a task's result and of its error: name -> type."""
-    more = results.with_top_k if options.get("top_k") is not None else {}
-    return {**results.columns, **more, **ERROR}
+    return {**results.columns, **results.further_columns(options), **ERROR}
 
 
 def to_plain(value: Any) -> Any:

@@ -48,6 +48,8 @@ def parameters_of(given: dict[str, Any], kind: TaskKind) -> dict[str, Any]:
 
 
 def _check_value(option: CallOption, value: Any) -> None:
+    if value in option.texts:
+        return
     if option.type is str:  # a text, or a list: of labels, of second texts, of words with their boxes
         fits, expected = isinstance(value, list if option.is_file else (str, list)), "a text or a list"
         expected = "a list" if option.is_file else expected

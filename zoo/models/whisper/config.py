@@ -35,6 +35,7 @@ class WhisperConfig(Config):
     activation_dropout: float = 0.0
     use_weighted_layer_sum: bool = False
     classifier_proj_size: int = 256
+    median_filter_width: int = 7
     pad_token_id: int | None = 50256
     eos_token_id: int = 50256
     decoder_start_token_id: int = 50257
@@ -47,6 +48,7 @@ class WhisperConfig(Config):
             "max_source_positions",
             "max_target_positions",
             "classifier_proj_size",
+            "median_filter_width",
         )
         for side in ("encoder", "decoder"):
             self.positive(f"{side}_layers", f"{side}_attention_heads", f"{side}_ffn_dim")

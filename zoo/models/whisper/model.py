@@ -2,7 +2,7 @@
 minute of audio, and a pre-norm decoder writes what is said in it.
 
 Shapes: B rows, C recordings, N mel bins, W frames, M = W / 2 states, T tokens, D d_model, F ffn_dim, V vocab_size, L
-labels.
+labels, H heads, K head size.
 """
 
 from __future__ import annotations
@@ -84,10 +84,13 @@ class CrossAttention(Module):
         self.out = Linear(w / "encoder_attn.out_proj", D, D, dropout=cfg.dropout)
         self.dropout = Dropout(cfg.attention_dropout)
 
+    def queries(self, x: Array) -> Array:
+        """x (B, T, D) -> (B, T, H, K)."""
+        return self.query(self.norm(x)).reshape(*x.shape[:2], self.heads, -1)
+
     def __call__(self, x: Array, c: Context, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D)."""
-        q = self.query(self.norm(x)).reshape(*x.shape[:2], self.heads, -1)
-        a = cross_attention(q, self.key_value, c, cache, dropout=self.dropout.rate)
+        a = cross_attention(self.queries(x), self.key_value, c, cache, dropout=self.dropout.rate)
         return x if a is None else self.out(a, residual=x)
 
 
@@ -185,6 +188,15 @@ class Decoder(Seq2SeqDecoder):
         self.config = cfg
         self.base_model = DecoderStack(w / "model.decoder", cfg)
         self.head = Linear(w / "proj_out", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
+
+    def cross_queries(self, t: TextInputs) -> list[Array]:
+        """-> (B, T, H, K) of each layer: what it asks the encoder's states for, by which words get their times."""
+        x, found = self.base_model.embeddings(t), []
+        for layer, cache in t.with_cache(self.base_model.layers):
+            x = layer.attention(x, t.context, cache)
+            found.append(layer.cross.queries(x))
+            x = layer.mlp(layer.cross(x, t.context, cache))
+        return found
 
 
 class WhisperForConditionalGeneration(EncoderDecoder):
