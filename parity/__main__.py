@@ -43,6 +43,7 @@ examples:
   zoo parity --all --markdown summary.md --html report
   zoo parity --all --device torch:cpu --dtype bfloat16
   zoo parity stories260k --weights int8
+  zoo parity --drift 5.20,newest --markdown drift.md
   zoo parity sentence-transformers/all-MiniLM-L6-v2 --device onnx --precision int8
 
 exit status: 0 everything holds, 1 something diverges, 2 wrong usage, or something could not be run or written,
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     asked = [*["names"] * bool(options.names), *["--all"] * options.all, *["--list"] * options.list]
-    if not asked:
+    if not asked and not options.drift:
         parser.error("give one or more names, or --all, or --list")
     if len(asked) > 1:
         parser.error(f"{' and '.join(asked)} were given: give one of them")
@@ -82,6 +83,8 @@ def _do(options: argparse.Namespace, command: str) -> int:
             from .page import require  # jinja2, which nothing else needs
 
             require()
+        if options.drift:
+            return _print_drift(options, command)
         cases = all_cases(options.full) if options.all else _cases_of(options)
         if options.weights:
             return _print_rounding(cases, options)
@@ -118,6 +121,12 @@ def _expect_sense(options: argparse.Namespace) -> None:
         raise InputError("--weights makes a table of its own: leave out --gradients, --html, --markdown and --dtype")
     if options.tokenizer and (options.gradients or options.weights or options.html or options.markdown or options.json):
         raise InputError("--tokenizer prints what it finds: leave out --gradients, --weights and reports")
+    if options.drift and (options.gradients or options.weights or options.tokenizer or options.html or options.full):
+        raise InputError(
+            "--drift has a table of its own: leave out --gradients, --weights, --tokenizer, --html and --full"
+        )
+    if options.drift and (options.device not in (None, "cpu") or options.dtype != "float32" or options.explain):
+        raise InputError("--drift is about float32 on the CPU: leave out --device, --dtype and --explain")
     for option, value in (("--lock", options.lock), ("--revision", options.revision)):
         if value is not None and options.all:
             raise InputError(f"{option} goes with names, and --all takes what there is: name what is to be compared")
@@ -151,6 +160,15 @@ def _print_tokenizers(cases: Sequence[Case], seed: int) -> int:
             print(f"zoo parity: {short_name(case)}: {' '.join(str(e).split())}", file=sys.stderr)
             status = 2
     return status
+
+
+def _print_drift(options: argparse.Namespace, command: str) -> int:
+    """What --drift finds -> the exit status."""
+    from .drift.command import drift_cases, expect_versions, print_drift
+
+    asked = expect_versions(options.drift)
+    cases = all_cases(full=False) if options.all else _cases_of(options) if options.names else drift_cases()
+    return print_drift(asked, cases, options, command)
 
 
 def _expect_writable(options: argparse.Namespace) -> None:
@@ -306,6 +324,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--explain", action="store_true", help=explain)
     tokenizer = f"compare instead the tokenizers alone: ids, offsets and texts of {STRINGS} strings in many scripts"
     add("--tokenizer", action="store_true", help=tokenizer)
+    drift = "compare instead other versions of transformers with the installed one, such as 5.20,5.21.1,newest; also "
+    drift += "folders of `pip install --target`.  Without names: a random checkpoint of each family, and real ones"
+    add("--drift", metavar="VERSIONS", help=drift)
     add("--gradients", action="store_true", help=gradients)
     add("--json", type=Path, metavar="FILE", help="write all results")
     add("--markdown", type=Path, metavar="FILE", help="write a page for a CI summary")

@@ -100,7 +100,7 @@ def run(
     rule = rule_for(backend_of(device), dtype)
     where = placement(device).device
     with case.files(seed) as checkpoint, exact_products():
-        config, architecture, given, ours = _of_zoo(checkpoint, device, dtype, seed)  # one model in memory at a time
+        config, architecture, given, ours = run_zoo(checkpoint, device, dtype, seed)  # one model in memory at a time
         own = None
         if isinstance(rule, Multiple):
             own = _of_reference(Reference(checkpoint.folder, architecture, where, dtype), given, ours)
@@ -140,7 +140,7 @@ def backend_of(device: str | None) -> str:
     return "onnx" if found.engine else found.backend.__name__.rpartition("on_")[2]
 
 
-def _of_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -> tuple[Any, str, Given, Side]:
+def run_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -> tuple[Any, str, Given, Side]:
     """The config, the class's name, what the model is given, and what it makes of it."""
     # NumPy computes in float32, whether it widens 16-bit weights at once or keeps them: as `zoo.load` has it.
     model = model_of(checkpoint, device=device, dtype=dtype if backend_of(device) == "torch" else None, strict=True)
