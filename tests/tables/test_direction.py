@@ -14,7 +14,7 @@ from tests.small_pdf import pdf
 from zoo.apps.documents import open_document
 from zoo.apps.tables import TableExtractor, Word
 from zoo.apps.tables.crop import crop_table
-from zoo.apps.tables.direction import text_direction, turned, untilted
+from zoo.apps.tables.direction import text_direction, turn_box, untilt_box
 from zoo.apps.tables.words import check_words, join, read_words
 from zoo.errors import InputError, TableError
 from zoo.images.boxes import Detection
@@ -134,15 +134,15 @@ def test_real_tables_are_upright(file: Path) -> None:
 
 
 def test_boxes() -> None:
-    assert turned((1, 2, 5, 8), 1) == (-8, 1, -2, 5)
-    assert turned((1, 2, 5, 8), 4) == (1, 2, 5, 8)
+    assert turn_box((1, 2, 5, 8), 1) == (-8, 1, -2, 5)
+    assert turn_box((1, 2, 5, 8), 4) == (1, 2, 5, 8)
     cos, sin = math.cos(math.radians(5)), math.sin(math.radians(5))
     wide, high = 60 * cos + 10 * sin, 60 * sin + 10 * cos
     np.testing.assert_allclose(
-        untilted((0, 0, wide, high), -5), (wide / 2 - 30, high / 2 - 5, wide / 2 + 30, high / 2 + 5)
+        untilt_box((0, 0, wide, high), -5), (wide / 2 - 30, high / 2 - 5, wide / 2 + 30, high / 2 + 5)
     )
-    assert untilted((0, 0, 50, 1), 5) == (0, 0, 50, 1)  # around no such rectangle
-    assert untilted((0, 0, 50, 50), 45) == (0, 0, 50, 50)
+    assert untilt_box((0, 0, 50, 1), 5) == (0, 0, 50, 1)  # around no such rectangle
+    assert untilt_box((0, 0, 50, 50), 45) == (0, 0, 50, 50)
 
 
 def test_words_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

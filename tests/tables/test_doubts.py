@@ -14,7 +14,7 @@ from zoo.apps.cli import main
 from zoo.apps.documents import EXAMPLE
 from zoo.apps.tables import Table, Word, build_table
 from zoo.apps.tables.doubts import add_doubts, find_doubts
-from zoo.apps.tables.structure import COLUMN, ROW, SPANNING
+from zoo.apps.tables.structure import COLUMN, ROW, SPANNING_CELL
 from zoo.apps.tables.text_lines import text_lines
 from zoo.errors import TableError
 from zoo.images.boxes import Detection
@@ -61,7 +61,7 @@ def test_a_grid_that_fits_its_words_is_not_doubted():
     # A cell of two lines beside cells of one, and a cell over two columns.
     two = [Word("up", (210.0, 41.0, 250.0, 48.0)), Word("below", (210.0, 51.0, 250.0, 58.0))]
     assert doubted([*(w for w in words() if w.text != "w22"), *two]).all_doubts == ()
-    span = Detection(SPANNING, 0.99, (0.0, 0.0, 200.0, 20.0))
+    span = Detection(SPANNING_CELL, 0.99, (0.0, 0.0, 200.0, 20.0))
     wide = [w for w in words() if w.text not in ("w00", "w01")] + [Word("both", (60.0, 5.0, 140.0, 15.0))]
     assert doubted(wide, more=[span]).all_doubts == ()
 
@@ -75,13 +75,13 @@ def test_a_grid_that_fits_its_words_is_not_doubted():
         ([], {"score": 0.7}, "its row is uncertain", {(r, c) for r in range(6) for c in range(3)}),
         (
             [],
-            {"more": [Detection(SPANNING, 0.3, (0.0, 20.0, 200.0, 40.0))]},
+            {"more": [Detection(SPANNING_CELL, 0.3, (0.0, 20.0, 200.0, 40.0))]},
             "perhaps one cell with its neighbours",
             {(1, 0), (1, 1)},
         ),
         (
             [],
-            {"more": [Detection(SPANNING, 0.9, (0.0, 20.0, 100.0, 80.0))]},
+            {"more": [Detection(SPANNING_CELL, 0.9, (0.0, 20.0, 100.0, 80.0))]},
             "it spans rows of which each has a text",
             {(1, 0)},
         ),

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from zoo.apps.tables import TableExtractor
-from zoo.apps.tables.edges import extended, grown
-from zoo.apps.tables.finding import Detector, find_tables, ink_of, joined
+from zoo.apps.tables.edges import extend_by_lines, grow_to_gaps
+from zoo.apps.tables.finding import Detector, find_tables, ink_of, join_overlapping
 from zoo.apps.tables.frames import frames_of, is_diagram, without_frames
 from zoo.apps.tables.gaps import has_no_grid
 from zoo.images.boxes import Box, Detection
@@ -107,22 +107,22 @@ def test_an_edge_that_cuts_ink_moves_to_where_the_ink_ends() -> None:
     page = np.pad(TABLE, 100, constant_values=255)[:, :, 100:103]
     ink = ink_of(page)
     ys, xs = np.flatnonzero(ink.any(1)), np.flatnonzero(ink.any(0))
-    x0, y0, x1, y1 = grown((108.0, 107.0, 424.0, 296.0), ink)
+    x0, y0, x1, y1 = grow_to_gaps((108.0, 107.0, 424.0, 296.0), ink)
     assert abs(y0 - ys[0]) <= 1
     assert abs(y1 - (ys[-1] + 1)) <= 1
     assert abs(x0 - xs[0]) <= 1
     assert abs(x1 - (xs[-1] + 1)) <= 1
-    assert grown((90.0, 90.0, 480.0, 330.0), ink) == (90.0, 90.0, 480.0, 330.0)
+    assert grow_to_gaps((90.0, 90.0, 480.0, 330.0), ink) == (90.0, 90.0, 480.0, 330.0)
 
 
 def test_lines_that_go_on_in_the_columns_belong_to_the_table() -> None:
     note = ["Source: the office of statistics, in thousands of people", "", ""]
     page = drawn([["Lands of the world and how many live there", "", ""], *ROWS, note], (40, 182, 322), (460, 300))
-    x0, y0, x1, y1 = extended(page, (36.0, 86.0, 400.0, 164.0))  # rows 3 to 5
+    x0, y0, x1, y1 = extend_by_lines(page, (36.0, 86.0, 400.0, 164.0))  # rows 3 to 5
     assert (x0, x1) == (36.0, 400.0)
     assert 26 < y0 < 40  # below the title
     assert 225 < y1 < 242  # above the note
-    assert extended(page, (36.0, y0, 400.0, y1)) == (36.0, y0, 400.0, y1)
+    assert extend_by_lines(page, (36.0, y0, 400.0, y1)) == (36.0, y0, 400.0, y1)
 
 
 def test_sure_tables_beside_and_below_each_other_are_not_one() -> None:
@@ -155,7 +155,7 @@ def test_a_picture_with_rules_across_is_a_table_that_a_detector_is_unsure_of(rul
 
 def test_three_hundred_tables_and_none() -> None:
     grid = [(100.0 * i, 50.0 * j, 100.0 * i + 90, 50.0 * j + 40) for j in range(30) for i in range(10)]
-    assert len(joined([Detection("table", 0.9, box) for box in grid])) == 300
+    assert len(join_overlapping([Detection("table", 0.9, box) for box in grid])) == 300
     assert find_tables(says(), np.full((90, 70, 3), 255, np.uint8), 0.5) == []
     assert find_tables(says(), np.zeros((1, 1, 3), np.uint8), 0.5) == []
 
@@ -163,7 +163,7 @@ def test_three_hundred_tables_and_none() -> None:
 def test_an_edge_moves_to_a_rule_beside_it() -> None:
     page = np.pad(TABLE, 100, constant_values=255)[:, :, 100:103]
     page[93:95, 100:446] = page[320:322, 100:300] = 0
-    x0, y0, x1, y1 = grown((100.0, 100.0, 446.0, 318.0), ink_of(page))
+    x0, y0, x1, y1 = grow_to_gaps((100.0, 100.0, 446.0, 318.0), ink_of(page))
     assert (x0, y0, x1, y1) == (100.0, 93.0, 446.0, 318.0)  # the lower one is not as long
 
 
@@ -209,7 +209,7 @@ def test_a_table_that_the_detector_is_less_sure_of_has_gaps_between_columns() ->
 def test_sums_below_an_empty_row_belong_to_the_table(sums: list[str], taken: bool) -> None:
     page = drawn([*ROWS, ["", "", ""], sums], (40, 182, 322), (460, 330))
     bottom = 8 + 26 * 7 + 20.0
-    assert (extended(page, (36.0, 6.0, 400.0, bottom))[3] > bottom + 26) == taken
+    assert (extend_by_lines(page, (36.0, 6.0, 400.0, bottom))[3] > bottom + 26) == taken
 
 
 def test_boxes_apart_are_a_diagram_and_cells_are_none() -> None:

@@ -109,7 +109,7 @@ def test_a_heading_above_named_numbers_is_a_row_of_its_own():
     words = [Word(text, (x, y, x + 60, y + 10)) for text, x, y in texts]
     found = with_lines(lattice, words)
     assert len(found.ys) == 5
-    assert [len(own) for own in found.held(words)][:9] == [1, 0, 0, 1, 1, 1, 1, 1, 1]
+    assert [len(own) for own in found.words_of_cells(words)][:9] == [1, 0, 0, 1, 1, 1, 1, 1, 1]
 
 
 def test_marks_before_lines_that_nobody_has_read_are_no_column():

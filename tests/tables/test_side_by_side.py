@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw
 
 from zoo.apps.tables import Cell, Table, Word
 from zoo.apps.tables.finding import ink_words
-from zoo.apps.tables.side_by_side import parted, repeated
+from zoo.apps.tables.side_by_side import part_repeated_header, part_side_by_side
 from zoo.images.boxes import Box
 
 
@@ -24,7 +24,7 @@ def words_of(x: float, y: float, pitch: float, rows: int = 6) -> list[Word]:
 @pytest.mark.parametrize(("second", "tables"), [((48, 20), 2), ((40, 20), 1)], ids=["not level", "level"])
 def test_lines_that_are_not_level_are_two_tables(second: tuple[float, float], tables: int):
     words = [*words_of(20, 40, 20), *words_of(220, *second)]
-    boxes = parted((0.0, 0.0, 400.0, 200.0), words)
+    boxes = part_side_by_side((0.0, 0.0, 400.0, 200.0), words)
     assert len(boxes) == tables
     if tables == 2:
         (_, _, right, bottom), (left, top, *_) = boxes
@@ -40,14 +40,14 @@ def test_the_same_in_the_ink_of_a_picture(second: int, tables: int):
             for dx, text in ((0, f"name {row}"), (80, str(row))):
                 ImageDraw.Draw(image).text((x + dx, y + 20 * row), text, "black", font_size=12)
     box = (0.0, 0.0, 400.0, 200.0)
-    assert len(parted(box, ink_words(np.asarray(image), box))) == tables
+    assert len(part_side_by_side(box, ink_words(np.asarray(image), box))) == tables
 
 
 def test_texts_beside_a_table_are_no_table():
     sentences = [
         Word("word", (220 + 30 * i, 45 + 13 * r, 245 + 30 * i, 55 + 13 * r)) for r in range(8) for i in range(5)
     ]
-    assert len(parted((0.0, 0.0, 400.0, 200.0), [*words_of(20, 40, 20), *sentences])) == 1
+    assert len(part_side_by_side((0.0, 0.0, 400.0, 200.0), [*words_of(20, 40, 20), *sentences])) == 1
 
 
 def table_of(rows: list[list[str]], origin: str = "model") -> Table:
@@ -71,7 +71,7 @@ PAPER = np.full((120, 400, 3), 255, np.uint8)
 
 
 def test_a_header_that_repeats_is_that_of_tables_beside_each_other():
-    first, second, third = repeated(table_of(AGES), PAPER)
+    first, second, third = part_repeated_header(table_of(AGES), PAPER)
     assert first.rows() == [["Age", "Number"], ["1", "10"], ["2", "20"], ["3", "30"]]
     assert second.rows()[1] == ["4", "40"]
     assert third.rows() == [["Age", "Number"], ["7", "70"], ["8", "80"]]
@@ -90,7 +90,7 @@ def test_a_header_that_repeats_is_that_of_tables_beside_each_other():
     ids=["ruled", "names", "one text", "blank"],
 )
 def test_other_headers_are_those_of_one_table(table: Table):
-    assert repeated(table, PAPER) == [table]
+    assert part_repeated_header(table, PAPER) == [table]
 
 
 @pytest.mark.parametrize("down", [False, True])
@@ -99,4 +99,4 @@ def test_a_rule_across_holds_a_table_together_and_one_down_parts_it(down: bool):
     page[20] = 0
     if down:
         page[:, 100] = page[:, 200] = 0
-    assert len(repeated(table_of(AGES), page)) == (3 if down else 1)
+    assert len(part_repeated_header(table_of(AGES), page)) == (3 if down else 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from zoo.apps.tables import Cell, Table, Word
-from zoo.apps.tables.surrounding import fitted, has_lines, why_no_table, without_titles_and_notes
+from zoo.apps.tables.surrounding import fit_to_ink, has_lines, why_no_table, without_titles_and_notes
 from zoo.apps.tables.text_lines import ink_blocks
 
 BORDERS = (0.0, 100.0, 200.0, 300.0)  # of three columns, pixels
@@ -152,7 +152,7 @@ def ink(*boxes: tuple[int, int, int, int], colour: int = 0) -> np.ndarray:
 
 def test_outer_edges_go_to_where_the_ink_ends() -> None:
     found = table([["", "", ""]] * 3)
-    seen = fitted(found, (0.0, 0.0, 350.0, 70.0), ink((10, 2, 310, 4), (10, 60, 310, 62)), words(TABLE))
+    seen = fit_to_ink(found, (0.0, 0.0, 350.0, 70.0), ink((10, 2, 310, 4), (10, 60, 310, 62)), words(TABLE))
     assert seen.box == (10.0, 2.0, 310.0, 62.0)
     assert seen.row_boxes[0] == (10.0, 2.0, 310.0, 18.0)
     assert seen.column_boxes[2] == (200.0, 2.0, 310.0, 62.0)
@@ -163,7 +163,7 @@ def test_outer_edges_go_to_where_the_ink_ends() -> None:
 
 def test_a_filled_header_is_ink() -> None:
     found = table([["", "", ""]] * 3)
-    seen = fitted(found, (0.0, 0.0, 300.0, 54.0), ink((4, 3, 290, 18), colour=230), [])
+    seen = fit_to_ink(found, (0.0, 0.0, 300.0, 54.0), ink((4, 3, 290, 18), colour=230), [])
     assert seen.box == (4.0, 3.0, 290.0, 54.0)  # 18 is a border of rows
 
 
@@ -172,11 +172,13 @@ def test_outer_edges_stay_where_words_are_between() -> None:
     title = Word("Title", (20.0, -16.0, 60.0, -4.0))
     pixels = ink((20, 2, 290, 40))
     moved = Word("Title", (20.0, 60.0, 60.0, 72.0))
-    assert fitted(found, (0.0, 0.0, 300.0, 90.0), ink((0, 0, 300, 80)), [moved]).box[3] == 54.0
+    assert fit_to_ink(found, (0.0, 0.0, 300.0, 90.0), ink((0, 0, 300, 80)), [moved]).box[3] == 54.0
     cut = Word("Total", (20.0, 49.0, 60.0, 61.0))  # a word that the edge cuts is part of the table
-    assert fitted(found, (0.0, 0.0, 300.0, 90.0), ink((20, 76, 290, 80)), [cut]).box[3] == 80.0
-    assert fitted(found, (0.0, 0.0, 300.0, 54.0), pixels, [*words(TABLE), title]).box[3] == 54.0  # the last row's words
-    assert fitted(found, (0.0, 0.0, 300.0, 54.0), ink(), []).box == found.box
+    assert fit_to_ink(found, (0.0, 0.0, 300.0, 90.0), ink((20, 76, 290, 80)), [cut]).box[3] == 80.0
+    assert (
+        fit_to_ink(found, (0.0, 0.0, 300.0, 54.0), pixels, [*words(TABLE), title]).box[3] == 54.0
+    )  # the last row's words
+    assert fit_to_ink(found, (0.0, 0.0, 300.0, 54.0), ink(), []).box == found.box
 
 
 def test_an_axis_in_two_cells_is_a_chart_of_several_panels() -> None:

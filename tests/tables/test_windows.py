@@ -13,7 +13,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from zoo.apps.tables import TableExtractor, Word
-from zoo.apps.tables.structure import COLUMN, HEADER, PROJECTED, ROW, SPANNING
+from zoo.apps.tables.structure import COLUMN, HEADER, PROJECTED_HEADER, ROW, SPANNING_CELL
 from zoo.apps.tables.text_lines import columns_of, text_lines
 from zoo.apps.tables.windows import find_objects, with_unsure
 from zoo.images.boxes import Box, Detection
@@ -138,18 +138,18 @@ def found_in(objects: list[Detection], words: list[Word], shape: tuple[int, int]
 def test_spanning_cells_over_a_cut_are_whole():
     objects, words = grid_of(60, 30)
     spans: list[tuple[str, Box]] = [
-        (SPANNING, (40.0, 120.0, 48.0, 420.0)),  # 25 rows, in three windows
-        (SPANNING, (16.0, 0.0, 200.0, 12.0)),  # 23 columns of the header
-        (SPANNING, (80.0, 180.0, 96.0, 204.0)),
-        (SPANNING, (220.0, 696.0, 232.0, 720.0)),
-        (PROJECTED, (0.0, 336.0, 240.0, 348.0)),
+        (SPANNING_CELL, (40.0, 120.0, 48.0, 420.0)),  # 25 rows, in three windows
+        (SPANNING_CELL, (16.0, 0.0, 200.0, 12.0)),  # 23 columns of the header
+        (SPANNING_CELL, (80.0, 180.0, 96.0, 204.0)),
+        (SPANNING_CELL, (220.0, 696.0, 232.0, 720.0)),
+        (PROJECTED_HEADER, (0.0, 336.0, 240.0, 348.0)),
         (HEADER, (0.0, 0.0, 240.0, 24.0)),
     ]
     found, model = found_in([*objects, *(Detection(label, 0.8, box) for label, box in spans)], words, (720, 240))
     assert model.calls > 6
     for label in (ROW, COLUMN):
         assert found[label] == [o.box for o in objects if o.label == label]
-    for label in (SPANNING, PROJECTED, HEADER):
+    for label in (SPANNING_CELL, PROJECTED_HEADER, HEADER):
         assert found[label] == sorted(box for of, box in spans if of == label)
 
 

@@ -19,7 +19,7 @@ from training.grid.matching import WRONG, placed, plain
 from training.grid.truth import Layout
 from zoo.apps.documents import Rule, Rules, Word
 from zoo.apps.tables import Table
-from zoo.apps.tables.direction import turned
+from zoo.apps.tables.direction import turn_box
 from zoo.errors import ZooError
 
 AROUND = 8.0  # heights of a text: how much of the page is kept around a table
@@ -151,7 +151,7 @@ def _found(name: str, number: int, page: Any, at: Sequence[int | None], table: T
     pixels, words, rules = page.image, list(page.words), page.rules
     if quarters:
         pixels = np.rot90(pixels, quarters)
-        x0, y0 = turned((0.0, 0.0, float(W), float(H)), -quarters)[:2]
+        x0, y0 = turn_box((0.0, 0.0, float(W), float(H)), -quarters)[:2]
         words = [_turned_word(w, quarters, x0, y0) for w in words]
         rules = _turned_rules(rules, quarters, x0, y0)
         H, W = pixels.shape[:2]
@@ -193,7 +193,7 @@ def _fits(layout: Layout) -> bool:
 
 
 def _turned_word(word: Word, quarters: int, x0: float, y0: float) -> Word:
-    box = turned(word.box, -quarters)
+    box = turn_box(word.box, -quarters)
     angle = None if word.angle is None else (word.angle - 90.0 * quarters) % 360.0
     return replace(word, box=(box[0] - x0, box[1] - y0, box[2] - x0, box[3] - y0), angle=angle)
 
@@ -203,7 +203,7 @@ def _turned_rules(rules: Rules, quarters: int, x0: float, y0: float) -> Rules:
     for along, of in ((True, rules.across), (False, rules.down)):
         for r in of:
             box = (r.start, r.at, r.end, r.at) if along else (r.at, r.start, r.at, r.end)
-            a, b, c, d = turned(box, -quarters)
+            a, b, c, d = turn_box(box, -quarters)
             if along == (quarters % 2 == 0):
                 across.append(Rule(b - y0, a - x0, c - x0))
             else:

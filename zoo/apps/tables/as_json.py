@@ -15,7 +15,7 @@ from .grid import Cell, G, Grid
 CELL = tuple(field.name for field in dataclasses.fields(Cell))
 WORD = tuple(field.name for field in dataclasses.fields(Word))
 # Fields of a word and of a cell, or of a grid, that older files do not have.
-OPTIONAL_OF_WORD, OPTIONAL = ("angle", "doubt"), ("origin", "doubts")
+OPTIONAL_OF_WORD, OPTIONAL_FIELDS = ("angle", "doubt"), ("origin", "doubts")
 GRID = tuple(field.name for field in dataclasses.fields(Grid) if field.init)
 
 
@@ -37,14 +37,14 @@ def to_dict(table: Grid) -> dict[str, Any]:
 def from_dict(data: Mapping[str, Any], cls: type[G]) -> G:
     """A `cls` with these fields; all fields of a grid are required, and none but those of `cls` are allowed."""
     more = [field.name for field in dataclasses.fields(cls) if field.init and field.name not in GRID]
-    optional = [name for name in GRID if name in OPTIONAL]
-    fields = _fields(data, [name for name in GRID if name not in OPTIONAL], "the table", [*more, *optional])
+    optional = [name for name in GRID if name in OPTIONAL_FIELDS]
+    fields = _fields(data, [name for name in GRID if name not in OPTIONAL_FIELDS], "the table", [*more, *optional])
     for name in ("cells", "row_boxes", "column_boxes", "outside", "row_pages"):
         if not isinstance(fields.get(name, []), list | tuple):
             raise TableError(f"{name} of the table is a {type(fields[name]).__name__}, expected a list")
-    wanted = [name for name in CELL if name not in OPTIONAL]
+    wanted = [name for name in CELL if name not in OPTIONAL_FIELDS]
     cells = enumerate(fields["cells"])
-    fields["cells"] = [Cell(**_fields(cell, wanted, f"cells[{i}]", OPTIONAL)) for i, cell in cells]
+    fields["cells"] = [Cell(**_fields(cell, wanted, f"cells[{i}]", OPTIONAL_FIELDS)) for i, cell in cells]
     if "outside" in fields:
         wanted = [name for name in WORD if name not in OPTIONAL_OF_WORD]
         words = enumerate(fields["outside"])

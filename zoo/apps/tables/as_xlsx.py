@@ -27,7 +27,7 @@ MAX_NAME = 31  # UTF-16 units in the name of a sheet
 
 # ECMA-376 part 1, 22.9.2.19: _xHHHH_ encodes a character that XML or its readers would not keep, and an underscore that
 # would begin such a code by chance.
-ESCAPED = re.compile("[\\x00-\\x08\\x0b-\\x1f\\ufffe\\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+MUST_ESCAPE = re.compile("[\\x00-\\x08\\x0b-\\x1f\\ufffe\\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 MIN_WIDTH, MAX_WIDTH = 6, 60  # characters of a column: a longer text goes on beyond it
 DAY_ZERO = datetime.date(1899, 12, 30)  # what spreadsheets count days from
 FIRST_DATE = datetime.date(1900, 3, 1)  # before it, spreadsheets count 29 February 1900, which never was
@@ -119,30 +119,30 @@ def _write(target: Any, cell: Cell, value: Value | None, cut: bool) -> None:
     if value is not None and value >= FIRST_DATE:
         target.value, target.number_format = value, "yyyy-mm-dd"
         return
-    text = _escaped(cell.text)
+    text = _escape(cell.text)
     if _units(text) > MAX_TEXT:
         if not cut:
             where = f"the cell at row {cell.row}, column {cell.column}"
             found = f"{where} has a text of {_units(text):,} characters"
             raise TableError(f"{found}, at most {MAX_TEXT:,} fit; cut=True shortens it")
-        text = _escaped(_shortened(cell.text))
+        text = _escape(_shorten(cell.text))
     target.value = text
     target.data_type = "s"  # a text, even if it looks like a formula or an error such as #N/A
     if "\n" in text:  # shown as a line end only with wrap_text
         target.alignment = Alignment(wrap_text=True)
 
 
-def _escaped(text: str) -> str:
-    text = ESCAPED.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+def _escape(text: str) -> str:
+    text = MUST_ESCAPE.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
     if text and not text.strip():  # openpyxl does not mark the white space of such a text as significant
         return f"_x{ord(text[0]):04X}_" + text[1:]
     return text
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """The longest beginning of a text that fits in a cell."""
     lengths = range(min(len(text), MAX_TEXT) + 1)
-    return text[: bisect.bisect_right(lengths, MAX_TEXT, key=lambda n: _units(_escaped(text[:n]))) - 1]
+    return text[: bisect.bisect_right(lengths, MAX_TEXT, key=lambda n: _units(_escape(text[:n]))) - 1]
 
 
 def _width(text: str) -> int:

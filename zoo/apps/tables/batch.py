@@ -29,8 +29,8 @@ from .ocr import reader_and_engine
 from .pages import PageTables, page_tables
 from .writers import ROW, rows_of
 
-FORM = 4  # of what is recorded about a page: its tables, the text around them, the angle of its text
-DOCUMENTS = 8  # of a part on Ray: a job that is killed loses at most a part in each process
+PAGE_FORMAT = 4  # version of a page's record: its tables, the text around them, the angle of its text
+DOCUMENTS_PER_PART = 8  # on Ray: a job that is killed loses at most a part in each process
 KINDS = {str: "string", int: "int64", float: "double"}
 
 
@@ -69,7 +69,7 @@ class ExtractorConfig:
         readers = (FIRST_NAME, SECOND_NAME) if fields["reader"] == AUTO_READER else (fields["reader"],)
         names = [name for name in (self.structure, self.detection, *readers) if name and as_name(name).is_local]
         fields["weights"] = [folder_digest(find(name)) for name in names]
-        fields["lines"] = FORM
+        fields["lines"] = PAGE_FORMAT
         if self.lock is not None:
             fields["lock"] = hashlib.sha256(Path(self.lock).read_bytes()).hexdigest()
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
@@ -78,8 +78,8 @@ class ExtractorConfig:
 class PageJob(NamedTuple):
     path: str
     document: str  # the sha256 of the file
-    number: int  # from 1
-    pages: int  # of the document
+    number: int  # the first is 1
+    pages: int  # the document's number of pages
 
     @property
     def name(self) -> str:
@@ -161,7 +161,7 @@ class TablesJob:
     """The rows of documents' tables: a `zoo.apps.batch.engine.BatchJob`."""
 
     worker: Worker
-    selection: str | None  # of each document's pages
+    selection: str | None  # each document's pages, as typed
 
     def made_of(self, part: DocumentsPart) -> str:
         files = [text for path in part.paths for text in (path, sha256_of(path, MAX_BYTES))]
@@ -201,8 +201,8 @@ def tables_on_ray(
 
     paths: or URIs.  output: a .parquet file or a folder.  The rest is as for `zoo.apps.batch.map_files`.
     """
-    cuts = enumerate(range(0, len(paths), DOCUMENTS))
-    parts = [DocumentsPart(k, len(some := tuple(paths[i : i + DOCUMENTS])), some) for k, i in cuts]
+    cuts = enumerate(range(0, len(paths), DOCUMENTS_PER_PART))
+    parts = [DocumentsPart(k, len(some := tuple(paths[i : i + DOCUMENTS_PER_PART])), some) for k, i in cuts]
     return run(
         TablesJob(Worker(config), selection),
         parts,

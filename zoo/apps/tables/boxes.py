@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import InputError
 from ...images.boxes import Box
 
-HALF = 0.5  # the share of its area, or length, from which something belongs to what holds it: most of it is there
+HALF_SHARE = 0.5  # the share of its area, or length, from which something belongs to what holds it: most of it is there
 MAX_COORDINATE = 2**31  # pixels: no image is as large, and lengths between such coordinates stay finite
 
 

@@ -17,13 +17,17 @@ from ...images.lines import grey_of, spans
 from .table import Table
 
 INK = 40  # grey levels (of 255) from the background: print differs by 100 or more, noise of scans and JPEG by some 20
-MIN_RULE = 0.7  # of a table's width or height: a line of pixels with so much ink is a rule, where a border belongs
-MIN_PARTED = 0.3  # of a table's height: the least that cells of one column leave for a rule between columns
-MIN_DOTTED_RULE = 0.4  # of the width: so much ink makes a rule of dots, if there is hardly any ink beside it
-MAX_BESIDE_RULE = 0.1  # of the width: the ink beside a rule of dots; lines of letters have more
+MIN_RULE = (
+    0.7  # share of a table's width or height: a line of pixels with so much ink is a rule, where a border belongs
+)
+MIN_PARTED = 0.3  # share of a table's height: the least that cells of one column leave for a rule between columns
+MIN_DOTTED_RULE = 0.4  # share of the width: so much ink makes a rule of dots, if there is hardly any ink beside it
+MAX_BESIDE_RULE = 0.1  # share of the width: the ink beside a rule of dots; lines of letters have more
 NEAR_RULE = 2  # pixels between a border and the rule that it belongs to
-WORD_GAP = 0.33  # of half a row's height, on both sides: more than between two words of a text
-LETTER_GAP = 0.25  # of half a row's height: about twice the gap between two letters, which a border keeps from ink
+WORD_GAP = 0.33  # share of half a row's height, on both sides: more than between two words of a text
+LETTER_GAP = (
+    0.25  # share of half a row's height: about twice the gap between two letters, which a border keeps from ink
+)
 
 
 def fitted_cell_boxes(image: np.ndarray, table: Table) -> list[Box]:
@@ -49,8 +53,8 @@ def fitted_cell_boxes(image: np.ndarray, table: Table) -> list[Box]:
             over_columns[place], spanned[place] = False, True
     over_columns[_rules(ink.mean(1), dotted=False)] = False  # rules across reach to a table's sides
     high = round(4 * reach) if len(rows) == 1 else 1  # in one line of text strokes of letters are as high as the ink
-    Y = _moved(Y, rows, over_rows, 1, 0)
-    X = _moved(X, columns, over_columns, 0, round(LETTER_GAP * reach), high, spanned)
+    Y = _move_borders(Y, rows, over_rows, 1, 0)
+    X = _move_borders(X, columns, over_columns, 0, round(LETTER_GAP * reach), high, spanned)
     own = _own_borders(table, ink, X, Y, columns, round(WORD_GAP * reach))
     boxes = []
     for c in table.cells:
@@ -112,7 +116,7 @@ def _ink(image: np.ndarray, Y: Sequence[int], X: Sequence[int], table: Box) -> n
     return ink
 
 
-def _moved(
+def _move_borders(
     borders: Sequence[int],
     intervals: Sequence[tuple[float, float]],
     ink: np.ndarray,

@@ -14,17 +14,17 @@ import numpy as np
 
 from ...images.boxes import Box, Detection
 from ...images.lines import spans
-from .boxes import HALF, bounding_box, share
+from .boxes import HALF_SHARE, bounding_box, share
 from .structure import COLUMN, ROW, intervals_of
 from .text_lines import blocks_of
 
 GAP = 0.8  # heights of a word: the least gap at which a column is split
-CROSSED = 0.2  # of the lines with text on both sides of a gap: so many may cross it, as headings do
-SLACK = 0.2  # of the lines: so many more may cross a border that stays where the network has it
-CUT = 0.3  # of the lines: so many more of them a border crosses if it is moved
-LEAST, SHARE = 2, 0.25  # lines with text of one column on both sides of a gap in it, and their share of all
-ENOUGH = 4  # such lines, if they have the same share of those with text in the column
-PARTED = 0.5  # of the lines with text on one side of such a gap
+MAX_CROSSED = 0.2  # share of the lines with text on both sides of a gap: so many may cross it, as headings do
+SLACK = 0.2  # share of the lines: so many more may cross a border that stays where the network has it
+CUT = 0.3  # share of the lines: so many more of them a border crosses if it is moved
+MIN_LINES, MIN_SHARE = 2, 0.25  # lines with text of one column on both sides of a gap in it, and their share of all
+SUFFICIENT_LINES = 4  # lines that are enough if they have the same share of those with text in the column
+MIN_PARTED = 0.5  # share of the lines with text on one side of such a gap
 
 
 def with_gaps(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], threshold: float) -> list[Detection]:
@@ -43,25 +43,25 @@ def with_gaps(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], thre
     lines = [
         own
         for line in lines
-        if (own := [b for b in line if share(b[1], b[3], top, bottom) >= HALF and left < b[2] and b[0] < right])
+        if (own := [b for b in line if share(b[1], b[3], top, bottom) >= HALF_SHARE and left < b[2] and b[0] < right])
     ]
-    if len(lines) < LEAST:
+    if len(lines) < MIN_LINES:
         return list(objects)
     left = min(columns[0].start, *(b[0] for line in lines for b in line))
     right = max(columns[-1].end, *(b[2] for line in lines for b in line))
     wide = math.ceil(right) + 1
     blocks = [blocks_of(line) for line in lines]
-    inked = _inked(blocks, wide)
-    crossed = _inked(lines, wide).sum(0) + inked.sum(0)  # a space is no gap, if there is one
+    inked = _ink_of_words(blocks, wide)
+    crossed = _ink_of_words(lines, wide).sum(0) + inked.sum(0)  # a space is no gap, if there is one
     parted = np.logical_or.accumulate(inked, 1) & np.logical_or.accumulate(inked[:, ::-1], 1)[:, ::-1] & ~inked
-    free = inked.sum(0) <= CROSSED * parted.sum(0)
+    free = inked.sum(0) <= MAX_CROSSED * parted.sum(0)
     placed = np.array([(i, x0, x1) for i, line in enumerate(blocks) for x0, _, x1, _ in line])
     edges = [left]
     for a, b in itertools.pairwise(columns):
         first, last = sorted((a.end, b.start))
         at = (first + last) / 2
-        gap = _least(crossed, max(0, int(first)), math.ceil(last) + 1, at, SLACK * len(lines))
-        far = _least(crossed, max(0, int(a.middle)), math.ceil(b.middle), at)
+        gap = _range_with_few_crossings(crossed, max(0, int(first)), math.ceil(last) + 1, at, SLACK * len(lines))
+        far = _range_with_few_crossings(crossed, max(0, int(a.middle)), math.ceil(b.middle), at)
         if crossed[gap[0] : gap[1]].min() - crossed[far[0]] >= CUT * len(lines):
             gap = far
         elif a.end > b.start:  # one of them may be no column
@@ -73,7 +73,9 @@ def with_gaps(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], thre
     for column, start, end in zip(columns, edges[::2], edges[1::2], strict=True):
         own = placed[(start <= middles) & (middles < end)]
         gaps = (
-            _least(crossed, a, b, (a + b) / 2) for a, b in spans(free) if start < b and a < end and b - a >= GAP * high
+            _range_with_few_crossings(crossed, a, b, (a + b) / 2)
+            for a, b in spans(free)
+            if start < b and a < end and b - a >= GAP * high
         )
         cuts = [gap for gap in gaps if start < sum(gap) / 2 < end and _is_parted(own, sum(gap) / 2, len(lines))]
         parts = [start, *itertools.chain(*cuts), end]
@@ -85,7 +87,7 @@ def with_gaps(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], thre
     return found
 
 
-def _inked(lines: Sequence[Sequence[Box]], width: int) -> np.ndarray:
+def _ink_of_words(lines: Sequence[Sequence[Box]], width: int) -> np.ndarray:
     """(L, X) bool: where the words of each line are."""
     inked = np.zeros((len(lines), width), bool)
     for line, row in zip(lines, inked, strict=True):
@@ -94,7 +96,9 @@ def _inked(lines: Sequence[Sequence[Box]], width: int) -> np.ndarray:
     return inked
 
 
-def _least(crossed: np.ndarray, start: int, end: int, at: float, more: float = 0.0) -> tuple[int, int]:
+def _range_with_few_crossings(
+    crossed: np.ndarray, start: int, end: int, at: float, more: float = 0.0
+) -> tuple[int, int]:
     """The range of pixels that fewest words cross, or not many more, the nearest to a place."""
     part = crossed[start : max(end, start + 1)]
     runs = [(start + a, start + b) for a, b in spans(part <= part.min() + more)]
@@ -105,5 +109,5 @@ def _is_parted(blocks: np.ndarray, x: float, lines: int) -> bool:
     """Return True if enough of the lines with blocks (line, start, end) of a column have some on both sides of x."""
     left, right = (np.unique(blocks[side, 0]) for side in (blocks[:, 2] <= x, blocks[:, 1] >= x))
     both = len(np.intersect1d(left, right))
-    share = min(SHARE * lines, max(ENOUGH, SHARE * len(np.unique(blocks[:, 0]))))
-    return both >= max(LEAST, share, PARTED * min(len(left), len(right)))
+    share = min(MIN_SHARE * lines, max(SUFFICIENT_LINES, MIN_SHARE * len(np.unique(blocks[:, 0]))))
+    return both >= max(MIN_LINES, share, MIN_PARTED * min(len(left), len(right)))

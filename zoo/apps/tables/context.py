@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from .boxes import HALF
+from .boxes import HALF_SHARE
 from .grid import Grid
 from .values import MAX_CHARACTERS, parse_number
 
@@ -30,7 +30,9 @@ def other_readings(table: Grid) -> dict[str, list[int]]:
         for cell, form in zip(cells, forms, strict=True):
             for other in _with_figures(cell.text):
                 rest = count[_form(other)]
-                if form != _form(other) and count[form] < rest >= max(MIN_OTHERS, HALF * (len(cells) - count[form])):
+                if form != _form(other) and count[form] < rest >= max(
+                    MIN_OTHERS, HALF_SHARE * (len(cells) - count[form])
+                ):
                     found.setdefault(f'perhaps "{other}", in the form of its column', []).append(numbers[id(cell)])
                     break
     return found

@@ -15,8 +15,8 @@ from ...errors import InputError
 from ...images import MAX_PIXELS
 from ...images.boxes import Box
 from ..documents import Word
-from .boxes import HALF, bounding_box, inside
-from .direction import quarters, tilt_of, turned, turned_size, untilted
+from .boxes import HALF_SHARE, bounding_box, inside
+from .direction import quarters, tilt_of, turn_box, turned_size, untilt_box
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +29,11 @@ class TableCrop:
 
     def to_page(self, box: Box) -> Box:
         """The box on the page around a box of the crop."""
-        return _mapped(box, self.matrix)
+        return _map_box(box, self.matrix)
 
     def from_page(self, box: Box) -> Box:
         """The box in the crop around a box of the page."""
-        return _mapped(box, _inverse(self.matrix))
+        return _map_box(box, _inverse(self.matrix))
 
     def words(self, words: Sequence[Word]) -> list[Word]:
         """The page's words of which at least half is in the crop, with boxes of the crop.
@@ -41,22 +41,23 @@ class TableCrop:
         A word with an angle gets the box of its upright text, which its tilt does not enlarge.
         """
         Y, X = self.pixels.shape[:2]
-        near = self.all_words(_near(words, self.to_page((0.0, 0.0, float(X), float(Y)))))
-        return [word for word in near if inside(word.box, (0, 0, X, Y)) >= HALF]
+        near = self.all_words(_words_near(words, self.to_page((0.0, 0.0, float(X), float(Y)))))
+        return [word for word in near if inside(word.box, (0, 0, X, Y)) >= HALF_SHARE]
 
     def all_words(self, words: Sequence[Word]) -> list[Word]:
         """The page's words with boxes of the crop, those beyond its edges too."""
         back = _inverse(self.matrix)
         return [
-            replace(w, box=self._moved(w, back), angle=None if w.angle is None else w.angle - self.angle) for w in words
+            replace(w, box=self._map_word_box(w, back), angle=None if w.angle is None else w.angle - self.angle)
+            for w in words
         ]
 
-    def _moved(self, word: Word, back: np.ndarray) -> Box:
+    def _map_word_box(self, word: Word, back: np.ndarray) -> Box:
         own = self.angle if word.angle is None else word.angle
         if not tilt_of(self.angle):  # exact; a word that is tilted against the others stays so
-            return _mapped(word.box, back)
+            return _map_box(word.box, back)
         x, y = back @ ((word.box[0] + word.box[2]) / 2, (word.box[1] + word.box[3]) / 2, 1)
-        x0, y0, x1, y1 = turned(untilted(word.box, tilt_of(own)), -quarters(self.angle))
+        x0, y0, x1, y1 = turn_box(untilt_box(word.box, tilt_of(own)), -quarters(self.angle))
         half = (x1 - x0) / 2, (y1 - y0) / 2
         return x - half[0], y - half[1], x + half[0], y + half[1]
 
@@ -75,15 +76,15 @@ def crop_table(page: np.ndarray, box: Box, margin: int, angle: float = 0.0) -> T
     upright = np.ascontiguousarray(np.rot90(pixels, count))
     Y, X = upright.shape[:2]
     cos, sin = ((1, 0), (0, 1), (-1, 0), (0, -1))[count]
-    begin = turned((0.0, 0.0, float(X), float(Y)), count)[:2]
+    begin = turn_box((0.0, 0.0, float(X), float(Y)), count)[:2]
     # From the upright crop to the page: turned back clockwise about (0, 0), then moved.
     matrix = np.array([[cos, -sin, x0 - begin[0]], [sin, cos, y0 - begin[1]]], np.float64)
     if not tilt:
         return TableCrop(upright, matrix, 90.0 * count)
-    return _straight(upright, matrix, count, tilt)
+    return _straighten(upright, matrix, count, tilt)
 
 
-def _straight(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -> TableCrop:
+def _straighten(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -> TableCrop:
     """The crop turned about its middle by -tilt, and enlarged until its corners fit."""
     from PIL import Image
 
@@ -106,7 +107,7 @@ def _straight(pixels: np.ndarray, matrix: np.ndarray, count: int, tilt: float) -
     return TableCrop(np.asarray(image), matrix @ np.vstack([tilted, (0, 0, 1)]), 90.0 * count + tilt)
 
 
-def _near(words: Sequence[Word], box: Box) -> list[Word]:
+def _words_near(words: Sequence[Word], box: Box) -> list[Word]:
     """The words that touch the box; one comparison of arrays is fast for pages with very many words."""
     if not words:
         return []
@@ -120,7 +121,7 @@ def _inverse(matrix: np.ndarray) -> np.ndarray:
     return np.column_stack([turn, -turn @ matrix[:, 2]])
 
 
-def _mapped(box: Box, matrix: np.ndarray) -> Box:
+def _map_box(box: Box, matrix: np.ndarray) -> Box:
     x0, y0, x1, y1 = box
     corners = np.array([(x0, y0, 1), (x1, y0, 1), (x0, y1, 1), (x1, y1, 1)], np.float64) @ matrix.T
     return bounding_box((x, y, x, y) for x, y in corners.tolist())

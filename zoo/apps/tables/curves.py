@@ -10,9 +10,11 @@ import numpy as np
 from ...images.boxes import Box
 from .text_lines import RULE, long_runs, runs_of, text_ink
 
-LARGE = 0.1  # of a place: so much lies in the box around a curve; words have less than 0.08 of the least tables
-ALONE = 0.95  # of the ink in that box: tilted or bent rules hold texts, a curve hardly any
-STRAIGHT = 0.3  # of a place's width or height: longer runs of ink are rules, or axes
+MIN_AREA = (
+    0.1  # share of a place: so much lies in the box around a curve; words have less than 0.08 of the least tables
+)
+MIN_OWN_INK = 0.95  # share of the ink in that box: tilted or bent rules hold texts, a curve hardly any
+MIN_RULE_LENGTH = 0.3  # share of a place's width or height: longer runs of ink are rules, or axes
 
 
 def has_curve(page: np.ndarray, box: Box) -> bool:
@@ -23,12 +25,12 @@ def has_curve(page: np.ndarray, box: Box) -> bool:
         return False
     ink = text_ink(part)
     wide = ink.shape[1]
-    across, down = (long_runs(of, max(RULE, STRAIGHT * of.shape[1])) for of in (ink, ink.T))
+    across, down = (long_runs(of, max(RULE, MIN_RULE_LENGTH * of.shape[1])) for of in (ink, ink.T))
     ink &= ~(across | down.T)
     begins, ends = runs_of(ink)
     if not len(begins):
         return False
-    parts = _joined(begins, ends, wide + 1)
+    parts = _number_parts(begins, ends, wide + 1)
     rows, count = begins // (wide + 1), int(parts.max()) + 1
     least, most = np.full((2, count), ink.size), np.zeros((2, count), int)
     for axis, (first, last) in enumerate(((begins % (wide + 1), ends % (wide + 1)), (rows, rows + 1))):
@@ -38,10 +40,10 @@ def has_curve(page: np.ndarray, box: Box) -> bool:
     i = int(size.argmax())
     held = ink[least[1, i] : most[1, i], least[0, i] : most[0, i]]
     own = int((ends - begins)[parts == i].sum())
-    return bool(size[i] >= LARGE * ink.size and own >= ALONE * np.count_nonzero(held))
+    return bool(size[i] >= MIN_AREA * ink.size and own >= MIN_OWN_INK * np.count_nonzero(held))
 
 
-def _joined(begins: np.ndarray, ends: np.ndarray, wide: int) -> np.ndarray:
+def _number_parts(begins: np.ndarray, ends: np.ndarray, wide: int) -> np.ndarray:
     """For each run of ink (N,), of rows so wide, the number of its part: all runs that touch, at corners too."""
     # Of the next row those touch that end after a run begins, and begin before it ends.
     first, last = np.searchsorted(ends, begins + wide), np.searchsorted(begins, ends + wide, "right")

@@ -21,14 +21,14 @@ MAX_TILT = 10.0  # degrees that are searched where words have no angle; more is 
 TILT_STEP = 0.1  # degrees between the tilts that are tried
 MIN_WORDS = 12  # with fewer words, lines cannot be recognised
 MIN_GAIN = 1.3  # times as clear as untilted: lines at a tilt have to be, so that an upright page is never turned
-MIN_COSINE = 0.2  # of twice the tilt: nearer to 45 degrees, a box does not determine the rectangle inside it
+MIN_COSINE = 0.2  # share of twice the tilt: nearer to 45 degrees, a box does not determine the rectangle inside it
 
 
 def text_direction(words: Sequence[Word], usual: float = 0.0) -> float:
     """The direction of most of the text; without a word that has an angle, `usual` and the tilt of the lines."""
     known = [(word.angle, len(word.text)) for word in words if word.angle is not None]
     if not known:
-        return usual + _tilt([replace(word, box=turned(word.box, -quarters(usual))) for word in words])
+        return usual + _tilt([replace(word, box=turn_box(word.box, -quarters(usual))) for word in words])
     weights = [0, 0, 0, 0]
     for angle, length in known:
         weights[quarters(angle)] += length
@@ -46,7 +46,7 @@ def tilt_of(angle: float) -> float:
     return angle - 90 * round(angle / 90)
 
 
-def turned(box: Box, count: int) -> Box:
+def turn_box(box: Box, count: int) -> Box:
     """A box turned about (0, 0) by 90 degrees clockwise, `count` times."""
     for _ in range(count % 4):
         x0, y0, x1, y1 = box
@@ -54,7 +54,7 @@ def turned(box: Box, count: int) -> Box:
     return box
 
 
-def untilted(box: Box, tilt: float) -> Box:
+def untilt_box(box: Box, tilt: float) -> Box:
     """The upright rectangle, with the same centre, whose box is `box` once it is turned by `tilt` (-45 ... 45)."""
     cos, sin, both = math.cos(math.radians(tilt)), abs(math.sin(math.radians(tilt))), math.cos(math.radians(2 * tilt))
     width, height = box[2] - box[0], box[3] - box[1]
@@ -79,7 +79,7 @@ def upright_box(box: Box, angle: float, size: tuple[int, int]) -> Box:
     The box is the one around a rectangle that is upright then, as boxes of a table's cells are.
     """
     wide, high = size if quarters(angle) % 2 == 0 else size[::-1]
-    x0, y0, x1, y1 = turned(untilted(box, tilt_of(angle)), -quarters(angle))
+    x0, y0, x1, y1 = turn_box(untilt_box(box, tilt_of(angle)), -quarters(angle))
     x, y = (box[0] + box[2] - size[0]) / 2, (box[1] + box[3] - size[1]) / 2
     cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
     x, y = wide / 2 + x * cos + y * sin, high / 2 + y * cos - x * sin
@@ -89,7 +89,7 @@ def upright_box(box: Box, angle: float, size: tuple[int, int]) -> Box:
 def corners_of(box: Box, angle: float) -> list[tuple[float, float]]:
     """The corners of the rectangle turned by `angle` that a box is around, the upper left one of its text first."""
     tilt = tilt_of(angle)
-    x0, y0, x1, y1 = untilted(box, tilt)
+    x0, y0, x1, y1 = untilt_box(box, tilt)
     x, y, cos, sin = (x0 + x1) / 2, (y0 + y1) / 2, math.cos(math.radians(tilt)), math.sin(math.radians(tilt))
     found = [(a - x, b - y) for a, b in ((x0, y0), (x1, y0), (x1, y1), (x0, y1))]
     found = [(x + a * cos - b * sin, y + a * sin + b * cos) for a, b in found]

@@ -13,16 +13,22 @@ from dataclasses import replace
 import numpy as np
 
 from ...images.boxes import Box, Detection
-from .boxes import HALF, inside
-from .structure import COLUMN, PROJECTED, ROW, SPANNING
+from .boxes import HALF_SHARE, inside
+from .structure import COLUMN, PROJECTED_HEADER, ROW, SPANNING_CELL
 from .table import Table, Word
 
-SURE, SURE_SPAN = 0.85, 0.6  # scores of rows and columns, and of spanning cells, below which they are doubtful
-CUT = 0.25  # of a line's height: so far a word reaches into another column where it is cut
-CUT_LINE = 0.4  # of a line's height: so much of it lies in another row where it is cut
-FAR, NEAR = 1.5, 0.3  # of a line's height: texts of one cell, and of two cells, are as far apart, and as near
-EDGE = 2.0  # of a line's height: text beside a row that is nearer to it belongs to it
-PITCH, HEIGHT = 0.75, 1.6  # of the usual ones: the least distance of rows that are two, the greatest height of one
+SURE_SCORE, SURE_SPAN = 0.85, 0.6  # scores of rows and columns, and of spanning cells, below which they are doubtful
+CUT = 0.25  # share of a line's height: so far a word reaches into another column where it is cut
+CUT_LINE = 0.4  # share of a line's height: so much of it lies in another row where it is cut
+MAX_GAP, MIN_GAP = (
+    1.5,
+    0.3,
+)  # multiples of a line's height: texts of one cell, and of two cells, are as far apart, and as near
+EDGE = 2.0  # multiple of a line's height: text beside a row that is nearer to it belongs to it
+PITCH, HEIGHT = (
+    0.75,
+    1.6,
+)  # multiples of the usual ones: the least distance of rows that are two, the greatest height of one
 
 Found = Iterator[tuple[str, list[int]]]  # a reason, and the cells that it is about
 
@@ -114,9 +120,9 @@ def _of_gaps(placed: _Placed) -> Found:
         if placed.line[a] != placed.line[b]:
             continue
         gap, one, other = (x0[b] - x1[a]) / placed.high, int(placed.cell[a]), int(placed.cell[b])
-        if one == other and gap > FAR:
+        if one == other and gap > MAX_GAP:
             yield "texts far apart: perhaps two columns", [one]
-        if one != other and gap < NEAR:
+        if one != other and gap < MIN_GAP:
             yield "its text goes on in the next cell", [one, other]
 
 
@@ -142,10 +148,10 @@ def _of_rows(placed: _Placed) -> Found:
     usual = sorted(most)[rows // 2]
     for of in of_row:
         double = [i for i in of if lines[i] > max(1, usual)]
-        if len(double) > max(1, HALF * len(of)):
+        if len(double) > max(1, HALF_SHARE * len(of)):
             yield "more lines of text than other rows have: perhaps two rows", double
     for i, cell in enumerate(cells):
-        if cell.row_span > 1 and len(set(placed.row[placed.cell == i].tolist())) > max(1, HALF * cell.row_span):
+        if cell.row_span > 1 and len(set(placed.row[placed.cell == i].tolist())) > max(1, HALF_SHARE * cell.row_span):
             yield "it spans rows of which each has a text", [i]
     heights, middles = placed.rows[:, 1] - placed.rows[:, 0], placed.rows.mean(1)
     if rows > 2:
@@ -160,25 +166,25 @@ def _of_rows(placed: _Placed) -> Found:
 
 def _of_scores(table: Table, placed: _Placed, objects: Sequence[Detection]) -> Found:
     """Rows, columns and spanning cells that the model is not sure of."""
-    for r in _uncertain(placed.rows, [o for o in objects if o.label == ROW], 1):
+    for r in _low_scores(placed.rows, [o for o in objects if o.label == ROW], 1):
         yield "its row is uncertain", placed.with_text(r)
-    for c in _uncertain(placed.columns, [o for o in objects if o.label == COLUMN], 0):
+    for c in _low_scores(placed.columns, [o for o in objects if o.label == COLUMN], 0):
         yield "its column is uncertain", sorted(set(placed.owner[:, c].tolist()))
     for label, score, box in objects:
-        if label in (SPANNING, PROJECTED) and score < SURE_SPAN:
-            over = [i for i, cell in enumerate(table.cells) if inside(cell.box, box) >= HALF]
+        if label in (SPANNING_CELL, PROJECTED_HEADER) and score < SURE_SPAN:
+            over = [i for i, cell in enumerate(table.cells) if inside(cell.box, box) >= HALF_SHARE]
             if len(over) > 1:
                 yield "perhaps one cell with its neighbours", over
             elif over and table.cells[over[0]].row_span * table.cells[over[0]].column_span > 1:
                 yield "perhaps several cells", over
 
 
-def _uncertain(kept: np.ndarray, objects: Sequence[Detection], axis: int) -> Iterator[int]:
+def _low_scores(kept: np.ndarray, objects: Sequence[Detection], axis: int) -> Iterator[int]:
     """The rows or columns (n, 2) at whose place the best object has a low score; those without one were added."""
     boxes = np.array([(o.box[axis], o.box[axis + 2]) for o in objects]).reshape(-1, 2)
     scores = np.array([o.score for o in objects])
     for i, (start, end) in enumerate(kept):
         shared = np.minimum(boxes[:, 1], end) - np.maximum(boxes[:, 0], start)
-        same = scores[shared >= HALF * np.maximum(boxes[:, 1] - boxes[:, 0], end - start)]
-        if len(same) and same.max() < SURE:
+        same = scores[shared >= HALF_SHARE * np.maximum(boxes[:, 1] - boxes[:, 0], end - start)]
+        if len(same) and same.max() < SURE_SCORE:
             yield i

@@ -11,16 +11,16 @@ import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import spans
-from .gaps import LONGEST, gaps_of, letter_height, lines_of
+from .gaps import MAX_SIDE, gaps_of, letter_height, lines_of
 
-FARTHEST = 0.1  # of a box's width or height: how far an edge that cuts ink moves at most
-RULED = 0.9  # of a box's width: a rule along it
+MAX_MOVE = 0.1  # share of a box's width or height: how far an edge that cuts ink moves at most
+MIN_RULE = 0.9  # share of a box's width: a rule along it
 LINE = 1.5  # heights of letters: it moves so far in a low box, too
-STRONG, LEAST_GAPS, LEAST_LINES = 0.6, 2, 3  # of lines that a gap parts; such gaps, and lines, at least, to go on
-FARTHER = 1.5  # times the usual space between lines, and their usual height: the most in a table
+MIN_GAP_SHARE, MIN_GAPS, MIN_LINES = 0.6, 2, 3  # least share of lines that a gap parts; gaps; lines
+MAX_SPACE = 1.5  # times the usual space between lines, and their usual height: the most in a table
 
 
-def grown(box: Box, ink: np.ndarray) -> Box:
+def grow_to_gaps(box: Box, ink: np.ndarray) -> Box:
     """The box with each edge that cuts ink (H, W) moved outwards to the first gap in it.
 
     An edge stays if there is no gap within a tenth of the box's width or height, or a line of text.  Across, a
@@ -32,7 +32,7 @@ def grown(box: Box, ink: np.ndarray) -> Box:
     down, across = np.asarray(ink[:, x0:x1].any(1)), np.asarray(ink[y0:y1].any(0))
     letter = letter_height(ink[y0:y1, x0:x1])
     gap = max(2, round(letter / 2))
-    wide, high = (gap + int(max(FARTHEST * size, LINE * letter)) for size in (x1 - x0, y1 - y0))
+    wide, high = (gap + int(max(MAX_MOVE * size, LINE * letter)) for size in (x1 - x0, y1 - y0))
     left, top = _steps(across[: x0 + 1][::-1], wide, gap), _steps(down[: y0 + 1][::-1], high, 1)
     right, bottom = _steps(across[x1 - 1 :], wide, gap), _steps(down[y1 - 1 :], high, 1)
     top = top or _to_rule(ink[:y0, x0:x1][::-1], letter)
@@ -47,7 +47,7 @@ def grown(box: Box, ink: np.ndarray) -> Box:
 
 def _to_rule(ink: np.ndarray, near: float) -> int:
     """The number of pixels (h, w) from an edge to the end of a rule along it that is so near; 0 if there is none."""
-    ruled = np.flatnonzero(ink[: int(near) + 1].mean(1) >= RULED) if ink.size else []
+    ruled = np.flatnonzero(ink[: int(near) + 1].mean(1) >= MIN_RULE) if ink.size else []
     return int(ruled[-1]) + 1 if len(ruled) else 0
 
 
@@ -63,7 +63,7 @@ def _steps(line: np.ndarray, most: int, gap: int) -> int:
     return last - 1 if last <= most - gap + 1 or last == len(line) else 0
 
 
-def extended(page: np.ndarray, box: Box) -> Box:
+def extend_by_lines(page: np.ndarray, box: Box) -> Box:
     """The box with the lines above and below it that go on in its columns, on a page (H, W, 3) uint8.
 
     These are no farther from it than its own lines are apart, and the gaps between its columns go on through them.
@@ -78,16 +78,16 @@ def extended(page: np.ndarray, box: Box) -> Box:
 def _going_on(part: np.ndarray, high: float, sums: bool = False) -> float:
     """How much higher than `high` a table at the top of a part of a page (h, w, 3) is; sums: of these, too."""
     top = int(high)
-    if top >= len(part) or max(part.shape) > 2 * LONGEST:
+    if top >= len(part) or max(part.shape) > 2 * MAX_SIDE:
         return 0.0
     part = part[: 2 * top]
     lines, letter, step = lines_of(part, (0.0, 0.0, float(part.shape[1]), float(len(part))))
     top //= step
     gaps, shares = gaps_of(lines[:top], letter)
-    columns = spans(gaps & (shares >= STRONG))
+    columns = spans(gaps & (shares >= MIN_GAP_SHARE))
     rows = spans(np.asarray(lines.any(1)))
     own, rest = [r for r in rows if r[0] < top], [r for r in rows if r[0] >= top]
-    if len(columns) < LEAST_GAPS or len(own) < LEAST_LINES:
+    if len(columns) < MIN_GAPS or len(own) < MIN_LINES:
         return 0.0
     apart = float(np.median([b[0] - a[1] for a, b in pairwise(own)]))
     tall = float(np.median([b - a for a, b in own]))
@@ -97,12 +97,12 @@ def _going_on(part: np.ndarray, high: float, sums: bool = False) -> float:
         line = np.asarray(lines[a:b].any(0))
         crossed = sum(bool(line[c:d].all()) for c, d in columns)
         parted = sum(bool(line[:c].any() and line[d:].any()) for c, d in columns) - crossed
-        far = a - reached > FARTHER * max(apart, 1) or 2 * parted < len(columns)
-        if far and sums and len(spans(line)) > 1 and a - reached <= FARTHER * apart + tall + apart:
+        far = a - reached > MAX_SPACE * max(apart, 1) or 2 * parted < len(columns)
+        if far and sums and len(spans(line)) > 1 and a - reached <= MAX_SPACE * apart + tall + apart:
             ends = [np.flatnonzero(lines[c:d].any(0))[-1] for c, d in own]
             seen = np.flatnonzero(line)
             far = 2 * seen[0] < sum(columns[0]) or abs(seen[-1] - np.median(ends)) > letter
-        if far or b - a > FARTHER * tall or crossed:
+        if far or b - a > MAX_SPACE * tall or crossed:
             break
         reached = b
     return float(max(0, reached - max(top, end)) * step) if reached > end else 0.0

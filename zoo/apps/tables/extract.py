@@ -23,7 +23,7 @@ from ...tasks.ocr import load_reader
 from ...tasks.scripts import MAX_CONFIDENCE
 from ...warning import warn
 from ..documents import Rules, Selection, open_document
-from .boxes import HALF, bounding_box, inside
+from .boxes import HALF_SHARE, bounding_box, inside
 from .column_gaps import with_gaps
 from .context import other_readings
 from .crop import TableCrop, crop_table
@@ -31,7 +31,7 @@ from .curves import has_curve
 from .direction import text_direction
 from .doubts import add_doubts, doubts_of_words, find_doubts
 from .finding import (
-    ROTATED,
+    ROTATED_TABLE,
     Detector,
     find_tables,
     ink_of,
@@ -49,10 +49,10 @@ from .ocr import OcrEngine, load_ocr, reader_and_engine
 from .reading import GuessedWord, LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
 from .ruled_rows import with_ruled_rows, with_spaced_rows
-from .side_by_side import parted, repeated, rules_across
+from .side_by_side import part_repeated_header, part_side_by_side, rules_across
 from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
-from .surrounding import fitted, has_lines, why_no_table, without_titles_and_notes
+from .surrounding import fit_to_ink, has_lines, why_no_table, without_titles_and_notes
 from .table import Table, Word
 from .text_layer import add_text_doubts, page_reading, read_doubted_words
 from .text_lines import ink_blocks, text_lines, without_leader_dots
@@ -62,12 +62,12 @@ from .values import uncertain_numbers
 from .windows import find_objects, with_unsure
 from .words import check_words, words_outside
 
-UPWARDS = 270.0  # degrees clockwise: such text mostly runs upwards
+UPWARD_ANGLE = 270.0  # degrees clockwise: such text mostly runs upwards
 DETECTION, STRUCTURE = "zoo-table-detect", "zoo-table-structure"  # these come with zoo
 # Margin of a crop, as a share of the page's long side: structure models were trained on crops with 20 to 30 pixels
 # around the table, on pages whose long side has 1000.
 PADDING = 25 / 1000
-MAX_ASPECT = 8  # of a page; the margin in a longer one (a web page as one picture) is that of a shorter one
+MAX_ASPECT = 8  # a longer page (a web page as one picture) has the margin of one of this aspect
 
 ILLEGIBLE_REASON = (
     "can hardly be read, as if it were a chart or a drawing: it is left out (with detection=None, --no-detection, the "
@@ -236,14 +236,16 @@ class TableExtractor:
             words = without_leaders(words)
         near: Callable[[Box], Sequence[Word]] = cache(lambda box: ink_words(page, box) if words is None else words)
         if self.detection is not None:
-            places = [found._replace(box=box) for found in places for box in parted(found.box, near(found.box))]
+            places = [
+                found._replace(box=box) for found in places for box in part_side_by_side(found.box, near(found.box))
+            ]
         clean = without_frames(page, frames, [found.box for found in places])
         lattices, ruled_within = ruled_places(page, places, words, near, rules, self.detection is not None, drawn)
         ink: Callable[[], np.ndarray] = cache(lambda: ink_of(clean))
         tables, rest = [], list(reading_order(list(lattices)))
         while rest:
             found = rest.pop(0)
-            table = self._found(clean, ink, found, words, lattices[found])
+            table = self._table_at(clean, ink, found, words, lattices[found])
             guessed = [] if isinstance(table, str) else [c for c in table.cells if UNKNOWN_SCRIPT in c.doubts]
             if table == SCRIPT_REASON or len(guessed) >= MIN_GUESSES:
                 reader: Any = self.reader
@@ -255,13 +257,13 @@ class TableExtractor:
                     lattices |= within
                     rest[:0] = reading_order(list(within))
                 continue
-            left_out = [word for word in words_outside(table, words or ()) if inside(word.box, found.box) >= HALF]
+            left_out = [word for word in words_outside(table, words or ()) if inside(word.box, found.box) >= HALF_SHARE]
             score = table.score if self.detection is None else found.score
-            parts = [table] if self.detection is None else repeated(table, page)
+            parts = [table] if self.detection is None else part_repeated_header(table, page)
             tables += [replace(one, score=score, outside=() if i else tuple(left_out)) for i, one in enumerate(parts)]
         return [add_doubts(table, other_readings(table)) for table in tables] if is_read else tables
 
-    def _found(
+    def _table_at(
         self,
         page: np.ndarray,
         ink: Callable[[], np.ndarray],
@@ -289,7 +291,7 @@ class TableExtractor:
             is_ruled, is_drawn = lattice is not None, has_lines(crop.pixels, place)
             if reason := why_no_table(table, held, across, is_ruled=is_ruled, is_drawn=is_drawn, is_read=words is None):
                 guessed = sum(UNKNOWN_SCRIPT in cell.doubts for cell in table.cells)
-                if guessed and guessed >= HALF * sum(bool(cell.text) for cell in table.cells):
+                if guessed and guessed >= HALF_SHARE * sum(bool(cell.text) for cell in table.cells):
                     return SCRIPT_REASON
                 return f"{reason}: it is no table, and is left out"
         return table
@@ -305,12 +307,14 @@ class TableExtractor:
         """A table of a page (H, W, 3) with its margin, upright by its words or else by the label of detection."""
         long = min(max(page.shape[:2]), MAX_ASPECT * min(page.shape[:2]))
         margin = round(PADDING * long) if self.padding is None else self.padding
-        own = [word for word in words if inside(word.box, found.box) >= HALF]
-        return crop_table(page, found.box, margin, text_direction(own, UPWARDS if found.label == ROTATED else 0.0))
+        own = [word for word in words if inside(word.box, found.box) >= HALF_SHARE]
+        return crop_table(
+            page, found.box, margin, text_direction(own, UPWARD_ANGLE if found.label == ROTATED_TABLE else 0.0)
+        )
 
     def _ocr_words(self, ocr: OcrEngine, page: np.ndarray, places: Sequence[Detection]) -> list[Word]:
         """The words of the page; those of a rotated table are read from its upright crop."""
-        rotated = [found for found in places if found.label == ROTATED]
+        rotated = [found for found in places if found.label == ROTATED_TABLE]
         words: list[Word] = []
         if len(rotated) < len(places):
             words += ocr(page)
@@ -319,7 +323,7 @@ class TableExtractor:
             crop = self.crop(page, found)
             read = list(ocr(crop.pixels))
             check_words(read)
-            words = [word for word in words if inside(word.box, found.box) < HALF]
+            words = [word for word in words if inside(word.box, found.box) < HALF_SHARE]
             words += [replace(w, box=crop.to_page(w.box), angle=crop.angle + (w.angle or 0.0)) for w in read]
         return words
 
@@ -350,7 +354,7 @@ class TableExtractor:
             build = partial(build_table, objects, box=box, thresholds=self.threshold, check_spans=True)
         else:
             look = partial(self.structure, threshold=self.threshold, **self.options)
-            build = partial(ruled_table, lattice.mapped(crop.from_page), crop.pixels, look)
+            build = partial(ruled_table, lattice.map_boxes(crop.from_page), crop.pixels, look)
         if own is None and lattice is None:  # the ink of words shows what the network missed, before they are read
             own = [Word("x" * (1 + i % 8), box) for i, box in enumerate(ink_blocks(crop.pixels, lines))]
         table = build(own or [])
@@ -366,7 +370,7 @@ class TableExtractor:
         else:
             table = replace(table, cells=tuple(replace(cell, text="") for cell in table.cells))
         if lattice is None and self.detection is not None:
-            table = fitted(table, place, crop.pixels, own or [])
+            table = fit_to_ink(table, place, crop.pixels, own or [])
         table = with_turned_lines(table, on_side, own or [])
         table = add_text_doubts(find_doubts(table, lines, objects), own or ())
         table = add_doubts(table, uncertain_numbers(table))
@@ -383,7 +387,7 @@ class TableExtractor:
 
 
 def _share(words: Sequence[Word], box: Box) -> float:
-    return sum(inside(word.box, box) >= HALF for word in words) / max(1, len(words))
+    return sum(inside(word.box, box) >= HALF_SHARE for word in words) / max(1, len(words))
 
 
 def extract_tables(

@@ -15,28 +15,31 @@ import numpy as np
 from ...errors import InputError, UnsupportedError
 from ...images.boxes import Box, Detection
 from ...images.lines import grey_of, is_blank, spans
-from .boxes import HALF, bounding_box, check_box, inside, share, shared_height
+from .boxes import HALF_SHARE, bounding_box, check_box, inside, share, shared_height
 from .cell_borders import INK
-from .edges import extended, grown
+from .edges import extend_by_lines, grow_to_gaps
 from .frames import without_frames
-from .gaps import FEW_LINES, GRID, LONGEST, OPEN, closed, gap_share, gaps_of, letter_height, lines_of
+from .gaps import FEW_LINES, GRID, MAX_SIDE, OPEN, closed, gap_share, gaps_of, letter_height, lines_of
 from .side_by_side import rules_across
 from .table import Word
 from .text_lines import ink_lines, ink_without_rules
 
-TABLE, ROTATED = "table", "table rotated"  # the second is a table whose text runs sideways
+TABLE, ROTATED_TABLE = "table", "table rotated"  # the second is a table whose text runs sideways
 
 # A call (image (H, W, 3) uint8, threshold=0 ... 1) -> objects: the task Detect, or anything with the same call.
 Detector = Callable[..., Sequence[Detection]]
 
-OVERLAP = 0.1  # of a box within another: they show parts of one table
-LIKELY, RULED = 0.8, 0.2  # of the threshold: the least score of what looks like a table, and of what has rules, too
+OVERLAP = 0.1  # share of a box within another: they show parts of one table
+LIKELY_SCORE, RULED_SCORE = (
+    0.8,
+    0.2,
+)  # of the threshold: the least score of what looks like a table, and of what has rules, too
 LEAST_RULES = 3  # across it: above and below its header, and at its end
-SURE = 0.8  # score of a detection that a second look does not replace, unless its columns run on beyond it
-TIGHT = 0.85  # of a picture's area within the bounding box of its ink: there is hardly any margin
-HELD = 0.8  # of the ink in one box: there is no need of a second look
-MOST = 0.9  # of the ink: a second look at a picture with margins must have so much of it in its boxes
-WHOLE = 0.65  # of the ink of a tight picture within one box: the picture is the table
+SURE_SCORE = 0.8  # score of a detection that a second look does not replace, unless its columns run on beyond it
+MIN_TIGHT = 0.85  # share of a picture's area within the bounding box of its ink: there is hardly any margin
+MIN_HELD = 0.8  # share of the ink in one box: there is no need of a second look
+MIN_HELD_AGAIN = 0.9  # share of the ink: a second look at a picture with margins must have so much of it in its boxes
+MIN_WHOLE_PICTURE = 0.65  # share of the ink of a tight picture within one box: the picture is the table
 BLOCK = 32  # pixels: paper is as light over such a square
 MAX_FOUND = 1000  # boxes of a page: no detector has as many queries, and pairs of boxes cost time
 
@@ -50,41 +53,41 @@ def find_tables(detect: Detector, page: np.ndarray, threshold: float, frames: Se
     time within a white margin, since detectors were trained on pages.
     InputError: a box of the detector is not finite or upside down.
     """
-    found = _found(detect, page, threshold)
+    found = _find_on_page(detect, page, threshold)
     if is_blank(page) or not (ink := ink_of(page)).any():
         return list(reading_order(found))
     found = _second_look(detect, page, threshold, ink, found)
     clean = without_frames(page, frames, [d.box for d in found])
     if clean is not page:
         page, ink = clean, ink_of(clean)
-    found = [d._replace(box=grown(d.box, ink)) for d in found]
-    longer = [extended(page, d.box) for d in found]
+    found = [d._replace(box=grow_to_gaps(d.box, ink)) for d in found]
+    longer = [extend_by_lines(page, d.box) for d in found]
     for i, box in enumerate(longer):
         if not any(_overlap(box, d.box) for d in [*found[:i], *found[i + 1 :]]):
             found[i] = found[i]._replace(box=box)
-    return list(reading_order(joined(found)))
+    return list(reading_order(join_overlapping(found)))
 
 
-def _found(detect: Detector, page: np.ndarray, threshold: float, *, margin: bool = False) -> list[Detection]:
+def _find_on_page(detect: Detector, page: np.ndarray, threshold: float, *, margin: bool = False) -> list[Detection]:
     """The tables that a detector finds on a page, or within a white margin as wide as it, clipped to the page.
 
     One that it is a little less sure of counts if gaps between columns part most of its lines; if rules go across it,
     too, one that it is hardly sure of.
     """
-    found = _seen(detect, page, RULED * threshold, margin=margin)
-    sure = joined([one for one in found if one.score > threshold])
-    for one in joined([one for one in found if one.score <= threshold]):
+    found = _detect_on_page(detect, page, RULED_SCORE * threshold, margin=margin)
+    sure = join_overlapping([one for one in found if one.score > threshold])
+    for one in join_overlapping([one for one in found if one.score <= threshold]):
         if any(_overlap(one.box, other.box) >= OVERLAP for other in sure) or gap_share(page, one.box) < OPEN:
             continue
-        if one.score > LIKELY * threshold or len(rules_across(page, one.box)) >= LEAST_RULES:
+        if one.score > LIKELY_SCORE * threshold or len(rules_across(page, one.box)) >= LEAST_RULES:
             sure.append(one)
     return sure
 
 
-def _seen(detect: Detector, page: np.ndarray, least: float, *, margin: bool) -> list[Detection]:
+def _detect_on_page(detect: Detector, page: np.ndarray, least: float, *, margin: bool) -> list[Detection]:
     """The tables that a detector has on a page, or within a white margin as wide as it, clipped to the page."""
     H, W = page.shape[:2]
-    step = 1 + max(H, W) // LONGEST if margin else 1
+    step = 1 + max(H, W) // MAX_SIDE if margin else 1
     m = max(H, W) // step if margin else 0
     seen = np.pad(page[::step, ::step], ((m, m), (m, m), (0, 0)), constant_values=255) if margin else page
     found = []
@@ -93,7 +96,7 @@ def _seen(detect: Detector, page: np.ndarray, least: float, *, margin: bool) -> 
         x0, y0, x1, y1 = ((v - m) * step for v in (x0, y0, x1, y1))
         box = max(x0, 0.0), max(y0, 0.0), min(x1, float(W)), min(y1, float(H))
         label = one.label.lower()  # models of a page's layout have other labels as well, and some a "Table"
-        if label in (TABLE, ROTATED) and box[0] < box[2] and box[1] < box[3]:
+        if label in (TABLE, ROTATED_TABLE) and box[0] < box[2] and box[1] < box[3]:
             found.append(one._replace(label=label, box=box))
     return found
 
@@ -104,41 +107,43 @@ def _second_look(
     """The better of what was found and of what is found within a white margin as wide as the page."""
     held = share_of_ink(ink, [d.box for d in found])
     ys, xs = np.flatnonzero(ink.any(1)), np.flatnonzero(ink.any(0))
-    tight = (ys[-1] + 1 - ys[0]) * (xs[-1] + 1 - xs[0]) >= TIGHT * ink.size
-    if (found and not tight) or (len(found) == 1 and held >= HELD):
+    tight = (ys[-1] + 1 - ys[0]) * (xs[-1] + 1 - xs[0]) >= MIN_TIGHT * ink.size
+    if (found and not tight) or (len(found) == 1 and held >= MIN_HELD):
         return found
     least = GRID if tight else OPEN  # of two columns of paragraphs, which are not level, a gap parts half of the lines
-    again = [d for d in _found(detect, page, threshold, margin=True) if gap_share(page, d.box) >= least]
-    sure, around = [d.box for d in found if d.score >= SURE], [d.box for d in again]
+    again = [d for d in _find_on_page(detect, page, threshold, margin=True) if gap_share(page, d.box) >= least]
+    sure, around = [d.box for d in found if d.score >= SURE_SCORE], [d.box for d in again]
     if not _is_one(sure) or not all(_continues(page, box, around) for box in sure):
         return found
     held_again, whole = (
         share_of_ink(ink, [d.box for d in again]),
         (0.0, 0.0, float(page.shape[1]), float(page.shape[0])),
     )
-    if tight and len(again) == 1 and held_again >= WHOLE:
+    if tight and len(again) == 1 and held_again >= MIN_WHOLE_PICTURE:
         return [again[0]._replace(box=whole)]
     if tight and not found and not again and len(rules_across(page, whole)) >= LEAST_RULES:
         return _ruled_picture(detect, page, threshold, whole)
-    return again if held_again > (held if tight else MOST) else found
+    return again if held_again > (held if tight else MIN_HELD_AGAIN) else found
 
 
 def _ruled_picture(detect: Detector, page: np.ndarray, threshold: float, whole: Box) -> list[Detection]:
     """The whole of a picture that rules go across, if a detector has a table of most of it, however unsure it is."""
-    ink, seen = ink_of(page), _seen(detect, page, RULED * threshold, margin=True)
-    best = max((one for one in seen if share_of_ink(ink, [one.box]) >= WHOLE), key=lambda d: d.score, default=None)
+    ink, seen = ink_of(page), _detect_on_page(detect, page, RULED_SCORE * threshold, margin=True)
+    best = max(
+        (one for one in seen if share_of_ink(ink, [one.box]) >= MIN_WHOLE_PICTURE), key=lambda d: d.score, default=None
+    )
     return [] if best is None else [best._replace(box=whole)]
 
 
 def _is_one(boxes: Sequence[Box]) -> bool:
     """Return True for parts of one table: all above each other, or all beside each other."""
     pairs = list(combinations(boxes, 2))
-    return any(all(share(a[k], a[k + 2], b[k], b[k + 2]) >= HALF for a, b in pairs) for k in (0, 1))
+    return any(all(share(a[k], a[k + 2], b[k], b[k + 2]) >= HALF_SHARE for a, b in pairs) for k in (0, 1))
 
 
 def _continues(page: np.ndarray, box: Box, others: Sequence[Box]) -> bool:
     """Return True if one of the other boxes holds this one, which is a line or two or has gaps that run on in it."""
-    outer = next((o for o in others if inside(box, o) >= HALF), None)
+    outer = next((o for o in others if inside(box, o) >= HALF_SHARE), None)
     if outer is None:
         return False
     lines, high, step = lines_of(page, outer)
@@ -148,14 +153,14 @@ def _continues(page: np.ndarray, box: Box, others: Sequence[Box]) -> bool:
     return y1 - y0 < FEW_LINES * high or bool((gaps & (gaps_of(rest, high)[1][x0:x1] >= GRID)).any())
 
 
-def joined(found: Sequence[Detection]) -> list[Detection]:
+def join_overlapping(found: Sequence[Detection]) -> list[Detection]:
     """Detections of which none lies in another by a tenth: those that do are one, with the box around them.
 
     A box that holds several that are surer than it, and apart from each other, goes.
     """
     rest = sorted(found, key=lambda d: -d.score)
     for one in list(rest):
-        within = [d for d in rest if d is not one and d.score > one.score and inside(d.box, one.box) >= HALF]
+        within = [d for d in rest if d is not one and d.score > one.score and inside(d.box, one.box) >= HALF_SHARE]
         if len(within) > 1 and all(_overlap(a.box, b.box) < OVERLAP for a, b in combinations(within, 2)):
             rest.remove(one)
     kept: list[Detection] = []
@@ -214,7 +219,7 @@ def reading_order(found: Sequence[Detection]) -> Iterator[Detection]:
     """Tables from the top down; those beside each other, by half of the lower one's height, from left to right."""
     rest = sorted(found, key=lambda d: d.box[1])
     while rest:
-        beside = [d for d in rest if shared_height(d.box, rest[0].box) >= HALF]
+        beside = [d for d in rest if shared_height(d.box, rest[0].box) >= HALF_SHARE]
         yield from sorted(beside, key=lambda d: d.box[0])
         rest = [d for d in rest if d not in beside]
 

@@ -33,7 +33,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def flat(table: G) -> G:
+def flatten(table: G) -> G:
     """The table with one header row, and without projected row headers, such as "Assets" across the table.
 
     A column's name joins the header's texts from the top down, "Revenue / 2023".  A row's name, in the first column,

@@ -9,12 +9,12 @@ import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import spans
-from .text_lines import LONGEST, closed, ink_without_dots, letter_height
+from .text_lines import MAX_SIDE, closed, ink_without_dots, letter_height
 
 COLUMN_GAP = 1.2  # heights of letters: the least gap between two columns; spaces between words are half of it
-OPEN = 0.7  # of the lines with text on both sides of a gap between columns: they do not cross it
+OPEN = 0.7  # share of the lines with text on both sides of a gap between columns: they do not cross it
 LINES, FEW_LINES = 1.6, 4.0  # heights of letters: about two lines of text, and so low that hardly any table is
-GRID, LEAST_GRID = 0.4, 0.15  # of the lines that one gap parts: in a table, and in what may just be one
+GRID, LEAST_GRID = 0.4, 0.15  # shares of the lines that one gap parts: in a table, and in what may just be one
 
 
 def gap_share(page: np.ndarray, box: Box) -> float:
@@ -49,7 +49,7 @@ def lines_of(page: np.ndarray, box: Box) -> tuple[np.ndarray, float, int]:
     Of a large place only each `step`-th pixel is looked at.
     """
     x0, y0, x1, y1 = (max(0, int(v)) for v in box)
-    step = 1 + max(y1 - y0, x1 - x0) // LONGEST
+    step = 1 + max(y1 - y0, x1 - x0) // MAX_SIDE
     ink = ink_without_dots(page[y0 : y1 + 1 : step, x0 : x1 + 1 : step])
     high = letter_height(ink)
     return closed(ink, round(COLUMN_GAP * high)), high, step

@@ -80,7 +80,7 @@ class Grid:
         set_fields(self, score=check_number(self.score, "the table's score"))
         set_fields(self, header_rows=_count(self.header_rows, 0, "header_rows"))
         set_fields(self, doubts=_texts(self.doubts, "doubts of the table"))
-        set_fields(self, _at=_covered(self.cells, self.shape, self.header_rows))
+        set_fields(self, _at=_cell_at_positions(self.cells, self.shape, self.header_rows))
 
     @property
     def all_doubts(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class Grid:
         ]
 
 
-def _covered(cells: Sequence[Cell], shape: tuple[int, int], header_rows: int) -> tuple[int, ...]:
+def _cell_at_positions(cells: Sequence[Cell], shape: tuple[int, int], header_rows: int) -> tuple[int, ...]:
     """The index of the cell at each position, (R * C,); TableError unless each position has exactly one."""
     rows, columns = shape
     if rows * columns > MAX_POSITIONS:

@@ -22,7 +22,7 @@ from .table import Cell, Table
 Metric = Literal["top", "con", "loc"]
 
 MAX_PAIRS = 1 << 25  # pairs of positions: two tables of 5,792 each; time grows with them
-MAX_CHARACTERS = 1 << 16  # of one text
+MAX_CHARACTERS = 1 << 16  # length of one text
 MAX_CHARACTER_PAIRS = 1 << 40  # pairs of characters of all texts of both tables; time grows with them
 AT_ONCE = 1 << 20  # elements of an array, 8 MB
 
@@ -190,7 +190,7 @@ def _row_pairs(at: np.ndarray, other_at: np.ndarray, similar: np.ndarray) -> np.
         block = at[first : first + step]
         best = np.zeros((len(block), other_rows, other_columns + 1))
         for c in range(columns):
-            best[..., 1:] = _extended(best, similar[block[:, c, None, None], other_at])
+            best[..., 1:] = _extend_sequence(best, similar[block[:, c, None, None], other_at])
         out[first : first + step] = best[..., -1]
     return out
 
@@ -199,11 +199,11 @@ def _alignment(pairs: np.ndarray) -> np.ndarray:
     """Similarities of rows (R, r) -> the best sums (R + 1, r + 1) for the first i rows and the first j rows."""
     best = np.zeros((pairs.shape[0] + 1, pairs.shape[1] + 1))
     for i, row in enumerate(pairs):
-        best[i + 1, 1:] = _extended(best[i], row)
+        best[i + 1, 1:] = _extend_sequence(best[i], row)
     return best
 
 
-def _extended(best: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def _extend_sequence(best: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """One more element of a sequence against n of another: (..., n + 1), (..., n) -> (..., n)."""
     return np.maximum.accumulate(np.maximum(best[..., :-1] + pairs, best[..., 1:]), -1)
 

@@ -12,18 +12,21 @@ from ..documents.rules import MAX_RULES, join_lines
 from .text_lines import letter_height, text_ink
 
 CONTRAST = 24  # grey levels (of 255) between a rule and both of its sides: light grey lines of spreadsheets have 30
-SMOOTH = 32  # grey levels: the most that neighbours along a rule differ; letters that touch differ by more
-STEP, FLAT = 10, 4  # grey levels between a fill and the paper beside it, at least, and along its edge, at most
-DRAWN = 0.75  # the share of a rule that its runs cover, at least: strokes of letters below each other cover less
-SMALL, LOW = 600, 6  # pixels: the shorter side of small pictures, and letters of print at about 72 dpi
-LARGE = 1.5  # times `near`: rules are so thick, or near, at twice the size
-NEAR = 1 / 300  # of a page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
-LONG = 5  # times `near`: the least length of a run, longer than strokes of letters
+MAX_STEP_ALONG = 32  # grey levels: the most that neighbours along a rule differ; letters that touch differ by more
+STEP, MAX_STEP_OF_FILL = (
+    10,
+    4,
+)  # grey levels between a fill and the paper beside it, at least, and along its edge, at most
+MIN_DRAWN = 0.75  # the share of a rule that its runs cover, at least: strokes of letters below each other cover less
+SMALL, LOW_LETTERS = 600, 6  # pixels: the shorter side of small pictures, and letters of print at about 72 dpi
+SECOND_SCALE = 1.5  # times `near`: rules are so thick, or near, at twice the size
+MEETING_DISTANCE = 1 / 300  # share of a page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
+MIN_RUN = 5  # times `near`: the least length of a run, longer than strokes of letters
 
 
 def has_low_letters(page: np.ndarray) -> bool:
     """Return True for a small page (H, W, 3) uint8 of letters so low that rules touch them."""
-    return min(page.shape[:2]) < SMALL and letter_height(text_ink(page)) < LOW
+    return min(page.shape[:2]) < SMALL and letter_height(text_ink(page)) < LOW_LETTERS
 
 
 def enlarged_rules(page: np.ndarray, near: float) -> Rules:
@@ -31,14 +34,14 @@ def enlarged_rules(page: np.ndarray, near: float) -> Rules:
     from PIL import Image
 
     size = 2 * page.shape[1], 2 * page.shape[0]
-    found = ink_rules(np.asarray(Image.fromarray(page).resize(size, Image.Resampling.BICUBIC)), LARGE * near)
+    found = ink_rules(np.asarray(Image.fromarray(page).resize(size, Image.Resampling.BICUBIC)), SECOND_SCALE * near)
     across, down = (tuple(Rule(*(v / 2 for v in rule)) for rule in of) for of in (found.across, found.down))
     return Rules(across, down)
 
 
 def near_on(page: np.ndarray) -> float:
     """The pixels between rules of a page (H, W, 3) that meet, at most."""
-    return max(2.0, NEAR * min(page.shape[:2]))
+    return max(2.0, MEETING_DISTANCE * min(page.shape[:2]))
 
 
 def page_rules(page: np.ndarray) -> Rules:
@@ -48,13 +51,13 @@ def page_rules(page: np.ndarray) -> Rules:
 
 def ink_rules(image: np.ndarray, near: float) -> Rules:
     """The rules of an image (H, W, 3) uint8.  near: pixels; rules are no thicker, and rules that are nearer meet."""
-    grey, thick, long = _grey(image), max(4, round(near)), max(12, round(LONG * near))
+    grey, thick, long = _grey(image), max(4, round(near)), max(12, round(MIN_RUN * near))
     found = []
     for _ in range(2):
-        runs = np.concatenate([_long_runs(_ruled(grey, thick), long), _long_runs(_edges(grey), long)])
+        runs = np.concatenate([_long_runs(_rule_pixels(grey, thick), long), _long_runs(_edges(grey), long)])
         lines = join_lines(runs, thick / 2, long)
         lines = lines[np.argsort(lines[:, 1] - lines[:, 2], kind="stable")[:MAX_RULES]]
-        lines = lines[_drawn(lines, runs, grey.shape) >= DRAWN]
+        lines = lines[_covered_shares(lines, runs, grey.shape) >= MIN_DRAWN]
         found.append(tuple(sorted(Rule(*line) for line in lines.tolist())))
         grey = np.ascontiguousarray(grey.T)  # and down
     return Rules(*found)
@@ -67,30 +70,30 @@ def _grey(image: np.ndarray) -> np.ndarray:
     return (sums >> 2).astype(np.uint8)
 
 
-def _ruled(grey: np.ndarray, thick: int) -> np.ndarray:
+def _rule_pixels(grey: np.ndarray, thick: int) -> np.ndarray:
     """Pixels (H, W) darker, or lighter, than those above and below, or where rules cross than those at the corners."""
     paper = np.pad(grey, thick, constant_values=255)  # at the picture's edge a frame is a rule, too
     mask = np.zeros(grey.shape, bool)
     for nearer, further in ((np.minimum, np.maximum), (np.maximum, np.minimum)):
         sides = nearer(paper[: -2 * thick], paper[2 * thick :])
         sides = further(nearer(sides[:, : -2 * thick], sides[:, 2 * thick :]), sides[:, thick:-thick])
-        seen = _apart(further(sides, grey), grey) >= CONTRAST
+        seen = _difference(further(sides, grey), grey) >= CONTRAST
         if further is np.minimum:  # what is light between letters is paper: the fill beside a light rule is even
-            seen[:, 1:] &= _apart(sides[:, 1:], sides[:, :-1]) <= FLAT
+            seen[:, 1:] &= _difference(sides[:, 1:], sides[:, :-1]) <= MAX_STEP_OF_FILL
         mask |= seen
-    mask[:, 1:] &= _apart(grey[:, 1:], grey[:, :-1]) <= SMOOTH
+    mask[:, 1:] &= _difference(grey[:, 1:], grey[:, :-1]) <= MAX_STEP_ALONG
     return mask
 
 
 def _edges(grey: np.ndarray) -> np.ndarray:
     """Pixels (H - 1, W) between which and the next below an evenly filled box begins or ends."""
-    mask = _apart(grey[1:], grey[:-1]) >= STEP
-    even = _apart(grey[:, 1:], grey[:, :-1]) <= FLAT
+    mask = _difference(grey[1:], grey[:-1]) >= STEP
+    even = _difference(grey[:, 1:], grey[:, :-1]) <= MAX_STEP_OF_FILL
     mask[:, 1:] &= even[1:] & even[:-1]
     return mask
 
 
-def _apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.maximum(a, b) - np.minimum(a, b)
 
 
@@ -107,7 +110,7 @@ def _long_runs(mask: np.ndarray, long: int) -> np.ndarray:
     return np.stack([rows[starts // wide] + 0.5, starts % wide, ends % wide + long - 1], 1).astype(np.float64)
 
 
-def _drawn(lines: np.ndarray, runs: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _covered_shares(lines: np.ndarray, runs: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The share (N,) of each line (N, 3) that runs cover, which may be a pixel beside it."""
     steps = np.zeros((shape[0], shape[1] + 1), np.int16)
     at, start, end = runs.astype(np.intp).T

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MIN_END, MAX_BEGIN = 0.75, 0.3  # of the page's height: the first part ends below, the second begins above
-MAX_SIZE_DIFFERENCE = 0.01  # of width and height of two pages: scans of one size differ a little
-MAX_SHIFT = 0.1  # of the page's width, between the parts: left and right pages have other margins
+MIN_END, MAX_BEGIN = 0.75, 0.3  # shares of the page's height: the first part ends below, the second begins above
+MAX_SIZE_DIFFERENCE = 0.01  # share of width and height of two pages: scans of one size differ a little
+MAX_SHIFT = 0.1  # share of the page's width, between the parts: left and right pages have other margins
 MIN_OVERLAP, MIN_MEAN_OVERLAP = 0.5, 0.7  # intersection over union of two columns: of each pair, and of all on average
 MIN_SAME_CHARACTERS = 0.9  # difflib's ratio of two headers: OCR may read a letter differently on each page
 
@@ -59,7 +59,7 @@ class _TablePart:
         return self.result.tables[self.index]
 
     @property
-    def upright(self) -> Table:
+    def table_on_page(self) -> Table:
         """The table at its place on the upright page."""
         angle, size = self.result.angle, self.result.size
         return upright_table(self.table, angle, size) if angle and size else self.table
@@ -102,7 +102,7 @@ def join_pages(results: Iterable[PageTables], say: Callable[[str], object] = log
     for result in results:
         continuing: list[_JoinedTable] = []
         if held and not _follows(held[-1], result):
-            yield from _written(held, chains)
+            yield from _write_joined(held, chains)
             held, chains = [], {}
         elif held:
             before = [chains[held[-1].page, i] for i in range(len(held[-1].around))]
@@ -116,12 +116,12 @@ def join_pages(results: Iterable[PageTables], say: Callable[[str], object] = log
         # Pages before the first part of every table that may continue are complete.
         first = min((chain.parts[0].result.page for chain in continuing), default=result.page)
         done = [one for one in held if one.page < first]
-        yield from _written(done, chains)
+        yield from _write_joined(done, chains)
         for one in done:
             for i in range(len(one.tables)):
                 del chains[one.page, i]
         held = held[len(done) :]
-    yield from _written(held, chains)
+    yield from _write_joined(held, chains)
 
 
 def extract_document(
@@ -158,7 +158,7 @@ def _pairs(
         first = chain.parts[-1]
         for second in after:
             place = f"{second.result.source}, pages {first.result.page} and {second.result.page}"
-            fitting = _fitted(chain, second)
+            fitting = _fit_part(chain, second)
             if isinstance(fitting, _TablePart):
                 found.append((chain, fitting))
             elif fitting:
@@ -171,7 +171,7 @@ def _pairs(
     return clear
 
 
-def _fitted(chain: _JoinedTable, second: _TablePart) -> _TablePart | str:
+def _fit_part(chain: _JoinedTable, second: _TablePart) -> _TablePart | str:
     """The part with the number of rows to skip; or the reason against joining, "" if nothing suggests it at all."""
     first = chain.parts[-1]
     columns, place = _columns_differ(first, second), _place_differs(first, second)
@@ -191,25 +191,25 @@ def _place_differs(first: _TablePart, second: _TablePart) -> str | None:
     """The reason why the parts are not at the end of one page and the beginning of the next; None if they are."""
     above, below = second.result.around[second.index].above, first.result.around[first.index].below
     if above and not _GOES_ON.fullmatch(above):
-        return f"there is {_quoted(above)} above the second"
+        return f"there is {_quote(above)} above the second"
     if below and not _WILL_GO_ON.fullmatch(below):
-        return f"there is {_quoted(below)} below the first"
+        return f"there is {_quote(below)} below the first"
     if first.size is None or second.size is None:
         return "it is not known how large the pages are"
-    if (end := first.upright.box[3] / first.size[1]) < MIN_END:
+    if (end := first.table_on_page.box[3] / first.size[1]) < MIN_END:
         return f"the first ends at {end:.0%} of its page's height"
-    if (begin := second.upright.box[1] / second.size[1]) > MAX_BEGIN:
+    if (begin := second.table_on_page.box[1] / second.size[1]) > MAX_BEGIN:
         return f"the second begins at {begin:.0%} of its page's height"
     return None
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "something" if text == UNREADABLE else repr(text[:60])
 
 
 def _columns_differ(first: _TablePart, second: _TablePart) -> str | None:
     """The reason why the columns are not the same; None if they are."""
-    a, b = first.upright, second.upright
+    a, b = first.table_on_page, second.table_on_page
     if a.shape[1] != b.shape[1]:
         return f"they have {a.shape[1]} and {b.shape[1]} columns"
     if not (_is_upright(a) and _is_upright(b)):
@@ -255,14 +255,14 @@ def _header_of(chain: _JoinedTable, second: _TablePart) -> tuple[int, str | None
         and table.header_rows in (0, n)
         and head.shape[1] == table.shape[1]
         and not any(cell.row < n < cell.row + cell.row_span for cell in table.cells)
-        and all(_same(a, b) for a, b in zip(head.rows()[:n], table.rows()[:n], strict=True))
+        and all(_are_same_row(a, b) for a, b in zip(head.rows()[:n], table.rows()[:n], strict=True))
     )
     if again or not table.header_rows or _reads_as_body(head, table):
         return n if again else 0, None
     return 0, "the second has another header"
 
 
-def _same(a: Sequence[str], b: Sequence[str]) -> bool:
+def _are_same_row(a: Sequence[str], b: Sequence[str]) -> bool:
     """True if two rows have the same text; OCR may differ in a letter, but not in a digit."""
     one, other = ("\n".join(_ANY_MARK.sub("", text).casefold().split()) for text in map(" | ".join, (a, b)))
     if one == other:
@@ -288,7 +288,7 @@ def _reads_as_body(head: Table, table: Table) -> bool:
     return numbers > 0
 
 
-def _written(held: Sequence[PageTables], chains: Mapping[tuple[int, int], _JoinedTable]) -> Iterator[PageTables]:
+def _write_joined(held: Sequence[PageTables], chains: Mapping[tuple[int, int], _JoinedTable]) -> Iterator[PageTables]:
     """Pages with their joined tables, each on the page of its first part alone."""
     for result in held:
         of = [chains[result.page, i] for i in range(len(result.tables))]
@@ -296,11 +296,11 @@ def _written(held: Sequence[PageTables], chains: Mapping[tuple[int, int], _Joine
             yield result
             continue
         own = [i for i, chain in enumerate(of) if chain.parts[0].result is result]
-        tables = tuple(_one(of[i].parts) for i in own)
+        tables = tuple(_merge_parts(of[i].parts) for i in own)
         yield replace(result, tables=tables, around=tuple(result.around[i] for i in own))
 
 
-def _one(parts: Sequence[_TablePart]) -> Table:
+def _merge_parts(parts: Sequence[_TablePart]) -> Table:
     """One table of all parts; `row_pages` is the page of each row's box and of its cells' boxes."""
     head = parts[0].table
     if len(parts) == 1:

@@ -14,9 +14,9 @@ from .table import Word
 from .text_lines import word_lines
 from .words import Interval
 
-MOST_ROWS, MOST_LINES = 12, 3  # of one cell, and of its text
+MOST_ROWS, MOST_LINES = 12, 3  # rows of one cell, and lines of its text
 PANEL = re.compile(r"\(?[A-Ha-h]\)|Panel [A-H]\b.*")
-NEAR = 0.5  # of the usual height of words: the lines of one text are nearer
+MAX_LINE_GAP = 0.5  # share of the usual height of words: the lines of one text are nearer
 
 
 def shared_out(
@@ -92,7 +92,7 @@ def _groups(
     for i in range(len(lines)):
         for first, (cost, groups) in ways[i].items():
             for j in range(i + 1, min(len(lines), i + MOST_LINES) + 1):
-                if any(lines[k][0] - lines[k - 1][1] > NEAR * high for k in range(i + 1, j)):
+                if any(lines[k][0] - lines[k - 1][1] > MAX_LINE_GAP * high for k in range(i + 1, j)):
                     break
                 text = (lines[i][0] + lines[j - 1][1]) / 2
                 for end in range(first + 1, min(len(level), first + MOST_ROWS) + 1):

@@ -19,11 +19,11 @@ from .grid import MAX_POSITIONS
 from .table import Cell, Table
 from .words import join
 
-STACKED = 2.0  # times `near`: the two lines of a double rule are nearer
-LOWEST, HEADING = 0.6, 1.25  # of the usual height of a row: the height of a heading across the table
-LEAST = 6.0  # pixels: lines that are nearer are one border, since no cell is so low or narrow
-DRAWN = 0.6  # the share of a cell's side that is drawn, at least
-RAGGED = 0.2  # the share of positions in cells that are no rectangles, from which a lattice is not used
+MAX_DOUBLE_RULE = 2.0  # times `near`: the two lines of a double rule are nearer
+MIN_ROW_HEIGHT, MAX_HEADING_HEIGHT = 0.6, 1.25  # times a row's usual height: a heading across the table
+MIN_BORDER_GAP = 6.0  # pixels: lines that are nearer are one border, since no cell is so low or narrow
+MIN_DRAWN = 0.6  # the share of a cell's side that is drawn, at least
+MAX_RAGGED = 0.2  # the share of positions in cells that are no rectangles, from which a lattice is not used
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Lattice:
     xs: tuple[float, ...]  # C + 1 borders of columns
     ys: tuple[float, ...]  # R + 1 borders of rows
     cells: tuple[tuple[int, int, int, int], ...]  # row, column, row span, column span
-    origin: str  # of `Cell.origin`
+    origin: str  # one of `Cell.origin`
 
     @property
     def box(self) -> Box:
@@ -43,7 +43,7 @@ class Lattice:
         """The boxes of the cells."""
         return [(self.xs[c], self.ys[r], self.xs[c + cs], self.ys[r + rs]) for r, c, rs, cs in self.cells]
 
-    def mapped(self, to: Callable[[Box], Box]) -> Lattice:
+    def map_boxes(self, to: Callable[[Box], Box]) -> Lattice:
         """The lattice where a map by quarter turns and shifts brings its boxes."""
         boxes = np.array([to(box) for box in self.boxes()]).round(3)
         xs, ys = np.unique(boxes[:, ::2]), np.unique(boxes[:, 1::2])
@@ -52,7 +52,7 @@ class Lattice:
         cells = sorted(zip(*(v.tolist() for v in (top, left, bottom - top, right - left)), strict=True))
         return replace(self, xs=tuple(xs.tolist()), ys=tuple(ys.tolist()), cells=tuple(cells))
 
-    def held(self, words: Sequence[Word]) -> list[list[Word]]:
+    def words_of_cells(self, words: Sequence[Word]) -> list[list[Word]]:
         """The words of each cell, by their middles."""
         owner = np.zeros((len(self.ys) - 1, len(self.xs) - 1), int)
         for i, (r, c, rs, cs) in enumerate(self.cells):
@@ -71,7 +71,7 @@ def find_lattices(rules: Rules, near: float, origin: str) -> list[Lattice]:
     """The lattices of rules that touch one another, those of the most cells first.  near: in pixels."""
     across, down = (np.array(of, np.float64).reshape(-1, 3) for of in (rules.across, rules.down))
     found = [_lattice(across[a], down[d], near, origin) for a, d in touching_groups(across, down, near, 2)]
-    return _stacked([one for one in found if one is not None], near)
+    return _join_double_rules([one for one in found if one is not None], near)
 
 
 def touching_groups(
@@ -102,7 +102,7 @@ def touching_groups(
         yield np.flatnonzero(a), np.flatnonzero(d)
 
 
-def _stacked(lattices: Sequence[Lattice], near: float) -> list[Lattice]:
+def _join_double_rules(lattices: Sequence[Lattice], near: float) -> list[Lattice]:
     """The lattices, those of the most cells first; two that part a double rule, below a header, say, are one.
 
     They have the same columns, and are nearer than two tables are.
@@ -111,7 +111,12 @@ def _stacked(lattices: Sequence[Lattice], near: float) -> list[Lattice]:
     found: list[Lattice] = []
     for one in rest:
         above = next(
-            (o for o in found if abs(one.ys[0] - o.ys[-1]) <= STACKED * near and _same(one.xs, o.xs, near)), None
+            (
+                o
+                for o in found
+                if abs(one.ys[0] - o.ys[-1]) <= MAX_DOUBLE_RULE * near and _are_close(one.xs, o.xs, near)
+            ),
+            None,
         )
         if above is None:
             found.append(one)
@@ -134,8 +139,10 @@ def with_headings(lattices: Sequence[Lattice], near: float, has_text: Callable[[
         for above in found:
             heights = sorted(b - a for a, b in itertools.pairwise(above.ys))
             apart = one.ys[0] - above.ys[-1]
-            if LOWEST * heights[len(heights) // 2] <= apart <= HEADING * heights[len(heights) // 2] and (
-                _same(one.xs, above.xs, near) and has_text((above.xs[0], above.ys[-1], above.xs[-1], one.ys[0]))
+            if MIN_ROW_HEIGHT * heights[len(heights) // 2] <= apart <= MAX_HEADING_HEIGHT * heights[
+                len(heights) // 2
+            ] and (
+                _are_close(one.xs, above.xs, near) and has_text((above.xs[0], above.ys[-1], above.xs[-1], one.ys[0]))
             ):
                 R, C = len(above.ys) - 1, len(above.xs) - 1
                 cells = (*above.cells, (R, 0, 1, C), *((r + R + 1, c, rs, cs) for r, c, rs, cs in one.cells))
@@ -146,7 +153,7 @@ def with_headings(lattices: Sequence[Lattice], near: float, has_text: Callable[[
     return sorted(found, key=lambda one: -len(one.cells))
 
 
-def _same(a: Sequence[float], b: Sequence[float], near: float) -> bool:
+def _are_close(a: Sequence[float], b: Sequence[float], near: float) -> bool:
     return len(a) == len(b) and all(abs(x - y) <= near for x, y in zip(a, b, strict=True))
 
 
@@ -160,14 +167,17 @@ def _lattice(across: np.ndarray, down: np.ndarray, near: float, origin: str) -> 
     ys = _borders([*across[:, 0], *ends], near)
     if min(len(xs), len(ys)) < 3 or (len(xs) - 1) * (len(ys) - 1) > MAX_POSITIONS // 4:
         return None
-    below, beside = _drawn(across, ys, xs, near), _drawn(down, xs, ys, near).T  # (R + 1, C), (R, C + 1)
+    below, beside = (
+        _is_border_drawn(across, ys, xs, near),
+        _is_border_drawn(down, xs, ys, near).T,
+    )  # (R + 1, C), (R, C + 1)
     # A border that is drawn nowhere along its length is none: a short rule inside of a cell.
-    ys, xs = _kept(ys, np.any(below[1:-1], 1)), _kept(xs, np.any(beside[:, 1:-1], 0))
+    ys, xs = _keep_drawn(ys, np.any(below[1:-1], 1)), _keep_drawn(xs, np.any(beside[:, 1:-1], 0))
     if min(len(xs), len(ys)) < 3:
         return None
-    below, beside = _drawn(across, ys, xs, near), _drawn(down, xs, ys, near).T
+    below, beside = _is_border_drawn(across, ys, xs, near), _is_border_drawn(down, xs, ys, near).T
     cells, ragged = _cells(below[1:-1], beside[:, 1:-1])
-    if len(cells) < 4 or ragged > RAGGED * (len(ys) - 1) * (len(xs) - 1):
+    if len(cells) < 4 or ragged > MAX_RAGGED * (len(ys) - 1) * (len(xs) - 1):
         return None
     return Lattice(tuple(xs.tolist()), tuple(ys.tolist()), tuple(cells), origin)
 
@@ -175,23 +185,23 @@ def _lattice(across: np.ndarray, down: np.ndarray, near: float, origin: str) -> 
 def _borders(values: Sequence[float], near: float) -> np.ndarray:
     """The middles of values that are near one another: two lines beside each other are one border."""
     at = np.sort(np.array(values))
-    first = np.flatnonzero(np.append(True, np.diff(at) > max(1.5 * near, LEAST)))
+    first = np.flatnonzero(np.append(True, np.diff(at) > max(1.5 * near, MIN_BORDER_GAP)))
     return np.add.reduceat(at, first) / np.diff(np.append(first, len(at)))
 
 
-def _kept(borders: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+def _keep_drawn(borders: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     return borders[np.concatenate([[True], drawn, [True]])]
 
 
-def _drawn(rules: np.ndarray, at: np.ndarray, between: np.ndarray, near: float) -> np.ndarray:
+def _is_border_drawn(rules: np.ndarray, at: np.ndarray, between: np.ndarray, near: float) -> np.ndarray:
     """True for each border (its place in `at`) and each gap of the borders `between`, where most of it is drawn."""
     length = np.zeros((len(at), len(between) - 1))
     nearest = np.abs(rules[:, :1] - at).argmin(1)
     low, high = between[:-1], between[1:]
     for i, (place, start, end) in zip(nearest.tolist(), rules.tolist(), strict=True):
-        if abs(at[i] - place) <= max(1.5 * near + 1, LEAST):
+        if abs(at[i] - place) <= max(1.5 * near + 1, MIN_BORDER_GAP):
             length[i] += (np.minimum(end, high) - np.maximum(start, low)).clip(0)
-    return length >= DRAWN * (high - low)
+    return length >= MIN_DRAWN * (high - low)
 
 
 def _cells(below: np.ndarray, beside: np.ndarray) -> tuple[list[tuple[int, int, int, int]], int]:
@@ -220,7 +230,7 @@ def _cells(below: np.ndarray, beside: np.ndarray) -> tuple[list[tuple[int, int, 
 def lattice_table(lattice: Lattice, words: Sequence[Word], header_rows: int = 0) -> Table:
     """The table of a lattice, with the words in the cells that their middles are in; empty rows are kept."""
     (x0, y0, x1, y1), cells = lattice.box, []
-    for (r, c, rs, cs), box, own in zip(lattice.cells, lattice.boxes(), lattice.held(words), strict=True):
+    for (r, c, rs, cs), box, own in zip(lattice.cells, lattice.boxes(), lattice.words_of_cells(words), strict=True):
         # The row and the column are sure, and count as much as the words.
         confidence = (2 + statistics.mean(word.confidence for word in own)) / 3 if own else 1.0
         cells.append(Cell(r, c, rs, cs, box, join(own), confidence, r < header_rows, origin=lattice.origin))

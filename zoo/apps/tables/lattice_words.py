@@ -15,28 +15,31 @@ import numpy as np
 
 from ...images.lines import spans
 from ..documents import Rule, Rules, Word
-from .boxes import HALF, inside
+from .boxes import HALF_SHARE, inside
 from .direction import quarters
 from .lattice import Lattice
 from .text_lines import word_lines
 from .values import is_mostly_figures
 
 MIN_LINES = 4  # lines of words in a row of a lattice that is split into them
-FILLED = 0.7  # the share of columns with words in such a line
-ALIKE = 0.8  # the share of such lines
-WIDE = 1.5  # heights of a word: the words of one cell are nearer
-APART = 1.0  # and the words of two columns are farther, if all rows have the gap
+MIN_FILLED_COLUMNS = 0.7  # the share of columns with words in such a line
+MIN_FULL_LINES = 0.8  # the share of such lines
+MAX_WORD_GAP = 1.5  # heights of a word: the words of one cell are nearer
+MIN_COLUMN_GAP = 1.0  # heights of a word: two columns are farther apart, if all rows have the gap
 MIN_APART = 3  # lines of cells in one column, of which half have wider gaps: rules do not part all of the columns
 MOST_OPEN = 0.1  # the share of a lattice's words in such cells, and in those around other lattices
 MIN_FILLED = 0.25  # the share of cells with words, below which a lattice that no detector found is none
-BESIDE, HEAD_LINES = 0.8, 4  # of a lattice's rows, with names to the left of it; lines of a header above it
-LOW, NARROW = 0.5, 1.6  # heights of words: a row that is lower, or a column that is narrower, holds none
-CUT = 0.25  # of a word's height, above and below: a border within cuts the word
+MIN_NAMED_ROWS, HEAD_LINES = 0.8, 4  # share of a lattice's rows with names to their left; lines of a header above it
+MIN_ROW_HEIGHT, MIN_COLUMN_WIDTH = (
+    0.5,
+    1.6,
+)  # heights of words: a row that is lower, or a column that is narrower, holds none
+CUT = 0.25  # share of a word's height, above and below: a border within cuts the word
 NAME = 2  # letters of a word with figures that is a name: "FY2014"
-NEAR, MARKED = 0.6, 5.0  # heights of words: between two of one text, and of a box filled behind words
+SAME_TEXT_GAP, MAX_MARKED_BOX = 0.6, 5.0  # heights of words: between two of one text, and of a box filled behind words
 BULLETS = "•◦▪‣–-*"
-FEW = 6  # the least number of cells with words of such a lattice
-COUNTED = re.compile(r"\(?\w{1,2}[.):]")  # "1.", "a)", "F:": what a list's lines begin with
+MIN_CELLS_WITH_WORDS = 6  # the least number of cells with words of such a lattice
+LIST_NUMBER = re.compile(r"\(?\w{1,2}[.):]")  # "1.", "a)", "F:": what a list's lines begin with
 
 
 def without_marks(rules: Rules, words: Sequence[Word]) -> Rules:
@@ -46,7 +49,7 @@ def without_marks(rules: Rules, words: Sequence[Word]) -> Rules:
     marked = {
         (round(rule.start), round(rule.end))
         for rule in rules.down
-        if rule.end - rule.start <= MARKED * high and _goes_across(rule, boxes, high)
+        if rule.end - rule.start <= MAX_MARKED_BOX * high and _goes_across(rule, boxes, high)
     }
     kept = (rule for rule in rules.down if (round(rule.start), round(rule.end)) not in marked)
     return replace(rules, down=tuple(kept)) if marked else rules
@@ -57,9 +60,9 @@ def _goes_across(rule: Rule, boxes: np.ndarray, high: float) -> bool:
     x0, y0, x1, y1 = boxes.T
     level = (y0 + y1) / 2
     beside = (rule.start < level) & (level < rule.end)
-    left = boxes[beside & (x1 - x0 < 2 * (rule.at - x0)) & (rule.at - x1 <= NEAR * high)]
-    right = boxes[beside & (x1 - x0 > 2 * (rule.at - x0)) & (x0 - rule.at <= NEAR * high)]
-    near = right[:, 0] - left[:, None, 2] <= NEAR * high
+    left = boxes[beside & (x1 - x0 < 2 * (rule.at - x0)) & (rule.at - x1 <= SAME_TEXT_GAP * high)]
+    right = boxes[beside & (x1 - x0 > 2 * (rule.at - x0)) & (x0 - rule.at <= SAME_TEXT_GAP * high)]
+    near = right[:, 0] - left[:, None, 2] <= SAME_TEXT_GAP * high
     near &= np.abs(right[:, 1] + right[:, 3] - left[:, None, 1] - left[:, None, 3]) <= high
     return 2 * high * near.any(1).sum() >= rule.end - rule.start
 
@@ -69,20 +72,20 @@ def is_table(lattice: Lattice, others: Sequence[Lattice], words: Sequence[Word],
 
     words: of the page.  detected: a detector found a table here, too.
     """
-    held = lattice.held(words)
+    held = lattice.words_of_cells(words)
     filled, every, open_words = sum(map(bool, held)), sum(map(len, held)), 0
     alike: dict[tuple[int, int], list[list[Word]]] = {}
     for (_, c, _, cs), box, own in zip(lattice.cells, lattice.boxes(), held, strict=True):
-        if any(inside(o.box, box) > HALF for o in others if o is not lattice):
+        if any(inside(o.box, box) > HALF_SHARE for o in others if o is not lattice):
             open_words += len(own)
         else:
             alike.setdefault((c, cs), []).extend(word_lines(own))
     for lines in alike.values():
-        if len(lines) >= MIN_APART and sum(map(_is_apart, lines)) >= HALF * len(lines):
+        if len(lines) >= MIN_APART and sum(map(_is_apart, lines)) >= HALF_SHARE * len(lines):
             open_words += sum(map(len, lines))
     if open_words > MOST_OPEN * every:
         return False
-    return filled > 0 if detected else filled >= max(FEW, MIN_FILLED * len(lattice.cells))
+    return filled > 0 if detected else filled >= max(MIN_CELLS_WITH_WORDS, MIN_FILLED * len(lattice.cells))
 
 
 def _is_apart(line: Sequence[Word]) -> bool:
@@ -91,7 +94,7 @@ def _is_apart(line: Sequence[Word]) -> bool:
     while line and not _is_written(line[-1]):
         line.pop()
     pairs = itertools.pairwise(line)
-    return any(b.box[0] - a.box[2] > WIDE * (b.box[3] - b.box[1]) for a, b in pairs if _is_written(a))
+    return any(b.box[0] - a.box[2] > MAX_WORD_GAP * (b.box[3] - b.box[1]) for a, b in pairs if _is_written(a))
 
 
 def _is_written(word: Word) -> bool:
@@ -111,12 +114,12 @@ def with_sides(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     middles = [((w.box[0] + w.box[2]) / 2, (w.box[1] + w.box[3]) / 2, w) for w in words if w.text.strip()]
     own = [w for x, y, w in middles if ys[0] <= y < ys[-1] and x < xs[0]]
     rows = {int(np.searchsorted(ys, (w.box[1] + w.box[3]) / 2, "right")) - 1 for w in own}
-    if len(rows) >= BESIDE * R and sum(map(_is_apart, word_lines(own))) <= MOST_OPEN * R:
+    if len(rows) >= MIN_NAMED_ROWS * R and sum(map(_is_apart, word_lines(own))) <= MOST_OPEN * R:
         xs = (min(w.box[0] for w in own), *xs)
         cells = [(r, 0, 1, 1) for r in range(R)] + [(r, c + 1, rs, cs) for r, c, rs, cs in cells]
     own = [w for x, y, w in middles if y < ys[0] and xs[0] <= x < xs[-1]]
     crossed = any(w.box[0] < x < w.box[2] for w in own for x in xs[1:-1])
-    if own and not crossed and len(word_lines(own)) <= HEAD_LINES and len(_columns(own, xs)) > max(1, HALF * C):
+    if own and not crossed and len(word_lines(own)) <= HEAD_LINES and len(_columns(own, xs)) > max(1, HALF_SHARE * C):
         ys = (min(w.box[1] for w in own), *ys)
         cells = [(0, c, 1, 1) for c in range(len(xs) - 1)] + [(r + 1, c, rs, cs) for r, c, rs, cs in cells]
     return replace(lattice, xs=xs, ys=ys, cells=tuple(sorted(cells)))
@@ -130,7 +133,7 @@ def with_cut_cells(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     if any(quarters(word.angle or 0.0) for word in words):
         return lattice
     cells = []
-    for (r, c, rs, cs), own in zip(lattice.cells, lattice.held(words), strict=True):
+    for (r, c, rs, cs), own in zip(lattice.cells, lattice.words_of_cells(words), strict=True):
         edges = [c, *(i for i in range(c + 1, c + cs) if _parts(own, lattice.xs[i])), c + cs]
         cells += [(r, a, rs, b - a) for a, b in itertools.pairwise(edges)]
     return replace(lattice, cells=tuple(sorted(cells)))
@@ -144,7 +147,7 @@ def _parts(words: Sequence[Word], x: float) -> bool:
     )
     if not ends or not starts or not max(ends) < x < min(starts):
         return False
-    return min(starts) - max(ends) >= WIDE * statistics.median(w.box[3] - w.box[1] for w in words)
+    return min(starts) - max(ends) >= MAX_WORD_GAP * statistics.median(w.box[3] - w.box[1] for w in words)
 
 
 def with_columns(lattice: Lattice, words: Sequence[Word]) -> Lattice:
@@ -155,13 +158,13 @@ def with_columns(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     if any(quarters(word.angle or 0.0) for word in words):
         return lattice
     for c in reversed(range(len(lattice.xs) - 1)):
-        lattice = _parted(lattice, c, words)
+        lattice = _part_column(lattice, c, words)
     return lattice
 
 
-def _parted(lattice: Lattice, c: int, words: Sequence[Word]) -> Lattice:
+def _part_column(lattice: Lattice, c: int, words: Sequence[Word]) -> Lattice:
     """The lattice with column `c` parted at its gaps, from the right."""
-    held = dict(zip(lattice.cells, lattice.held(words), strict=True))
+    held = dict(zip(lattice.cells, lattice.words_of_cells(words), strict=True))
     own = [of for cell, of in held.items() if cell[1] == c and cell[3] == 1 and of]
     if len(own) < MIN_APART:
         return lattice
@@ -177,20 +180,25 @@ def _parted(lattice: Lattice, c: int, words: Sequence[Word]) -> Lattice:
         x = left + (a + b) / 2
         sides = [([w for w in of if w.box[2] <= x], [w for w in of if w.box[0] >= x]) for of in own]
         both = [(before, after) for before, after in sides if any(map(_is_written, before)) and after]
-        if b - a < APART * high or a == 0 or b == right - left or len(both) < max(MIN_APART, HALF * len(own)):
+        if (
+            b - a < MIN_COLUMN_GAP * high
+            or a == 0
+            or b == right - left
+            or len(both) < max(MIN_APART, HALF_SHARE * len(own))
+        ):
             continue
         firsts = [max(before, key=lambda w: w.box[2]) for before, _ in both]
-        if sum(map(_is_mark, firsts)) >= HALF * len(both):
+        if sum(map(_is_mark, firsts)) >= HALF_SHARE * len(both):
             continue
-        return _parted(_cut_at(lattice, c, x, held), c, words)
+        return _part_column(_cut_at(lattice, c, x, held), c, words)
     return lattice
 
 
 def _is_mark(word: Word) -> bool:
     """True for what a line begins with that is no text of its own: a sign, a list's number, ink as narrow as these."""
     x0, y0, x1, y1 = word.box
-    unread = word.text == "x" and x1 - x0 < NARROW * (y1 - y0)
-    return unread or not _is_written(word) or bool(COUNTED.fullmatch(word.text))
+    unread = word.text == "x" and x1 - x0 < MIN_COLUMN_WIDTH * (y1 - y0)
+    return unread or not _is_written(word) or bool(LIST_NUMBER.fullmatch(word.text))
 
 
 def _cut_at(lattice: Lattice, c: int, x: float, held: Mapping[tuple[int, int, int, int], Sequence[Word]]) -> Lattice:
@@ -215,20 +223,20 @@ def without_gaps(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     if not words:
         return lattice
     high = statistics.median(word.box[3] - word.box[1] for word in words)
-    full = [cell for cell, own in zip(lattice.cells, lattice.held(words), strict=True) if own]
+    full = [cell for cell, own in zip(lattice.cells, lattice.words_of_cells(words), strict=True) if own]
     borders, cells = [list(lattice.ys), list(lattice.xs)], list(lattice.cells)
-    for axis, least in ((0, LOW * high), (1, NARROW * high)):
+    for axis, least in ((0, MIN_ROW_HEIGHT * high), (1, MIN_COLUMN_WIDTH * high)):
         at = borders[axis]
         low = [b - a < least for a, b in itertools.pairwise(at)]  # two gaps side by side are no column, either
         for i in reversed(range(len(at) - 1)):
             if len(at) < 4 or not low[i] or any(c[axis] == i and c[axis + 2] == 1 for c in full):
                 continue
             del at[max(i, 1)]
-            cells, full = _without(cells, axis, i), _without(full, axis, i)
+            cells, full = _remove_line(cells, axis, i), _remove_line(full, axis, i)
     return replace(lattice, ys=tuple(borders[0]), xs=tuple(borders[1]), cells=tuple(sorted(cells)))
 
 
-def _without(cells: Sequence[tuple[int, int, int, int]], axis: int, i: int) -> list[tuple[int, int, int, int]]:
+def _remove_line(cells: Sequence[tuple[int, int, int, int]], axis: int, i: int) -> list[tuple[int, int, int, int]]:
     """The cells once row (axis 0) or column (1) `i` is gone."""
     kept = []
     for cell in cells:
@@ -253,7 +261,7 @@ def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     starts, filled = [0], {}
     for r, (top, bottom) in enumerate(itertools.pairwise(lattice.ys)):
         own = [w for w in words if top <= (w.box[1] + w.box[3]) / 2 < bottom and xs[0] <= w.box[0] < xs[-1]]
-        lines = _rows_of(word_lines(own), xs) if whole[r] and len(own) >= 2 * FILLED * C else []
+        lines = _rows_of(word_lines(own), xs) if whole[r] and len(own) >= 2 * MIN_FILLED_COLUMNS * C else []
         between = [(a[-1].box[3] + min(w.box[1] for w in b)) / 2 for a, b in itertools.pairwise(lines)]
         # Words on their side, read as if they were upright, may be higher than their row.
         if lines and all(a < b for a, b in itertools.pairwise([top, *between, bottom])):
@@ -262,7 +270,7 @@ def with_lines(lattice: Lattice, words: Sequence[Word]) -> Lattice:
         ys.append(bottom)
         starts.append(len(ys) - 1)
     cells = []
-    for (r, c, rs, cs), own in zip(lattice.cells, lattice.held(words), strict=True):
+    for (r, c, rs, cs), own in zip(lattice.cells, lattice.words_of_cells(words), strict=True):
         first, last = starts[r], starts[r + rs]
         above = r in filled and _are_numbers(own) and max(w.box[3] for w in own) <= ys[first + 1]
         if rs > 1 or (r in filled and not filled[r] & set(range(c, c + cs)) and not above):
@@ -279,10 +287,10 @@ def _columns(line: Sequence[Word], xs: Sequence[float]) -> set[int]:
 def _rows_of(lines: Sequence[list[Word]], xs: Sequence[float]) -> list[list[Word]]:
     """The lines of a band that are rows of their own, from the top; none if it is one row."""
     C = len(xs) - 1
-    full = [line for line in lines if len(_columns(line, xs)) >= max(2, FILLED * C)]
-    if sum(_is_listed(line, xs) for line in lines) >= HALF * len(lines):
+    full = [line for line in lines if len(_columns(line, xs)) >= max(2, MIN_FILLED_COLUMNS * C)]
+    if sum(_is_listed(line, xs) for line in lines) >= HALF_SHARE * len(lines):
         return []
-    if len(lines) >= MIN_LINES and len(full) >= ALIKE * len(lines):
+    if len(lines) >= MIN_LINES and len(full) >= MIN_FULL_LINES * len(lines):
         return list(lines)
     if len(full) < 2:
         return []
@@ -298,7 +306,7 @@ def _rows_of(lines: Sequence[list[Word]], xs: Sequence[float]) -> list[list[Word
     cells = [[[w for w in line if _columns([w], xs) == {c}] for line in full] for c in common]
     are_named = bool(head) or any(all(map(_is_name, of)) for of in cells)
     numbers = sum(all(map(_are_numbers, of)) for of in cells)
-    are_rows = are_named and not beside & common and numbers >= max(2, HALF * len(common))
+    are_rows = are_named and not beside & common and numbers >= max(2, HALF_SHARE * len(common))
     if not are_rows:
         return []
     return [list(itertools.chain(*head)), *full] if head else full
@@ -337,20 +345,20 @@ def with_missing_borders(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     all but the first are numbers, or signs in place of one.
     """
     C, ys = len(lattice.xs) - 1, lattice.ys
-    held = dict(zip(lattice.cells, lattice.held(words), strict=True))
+    held = dict(zip(lattice.cells, lattice.words_of_cells(words), strict=True))
     alike: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
     for cell in lattice.cells:
         if cell[2] > 1:
             alike.setdefault((cell[0], cell[2]), []).append(cell)
     cut: set[tuple[int, int, int, int]] = set()
     for (r, rs), cells in alike.items():
-        if len(cells) < max(2, HALF * C):
+        if len(cells) < max(2, HALF_SHARE * C):
             continue
         parts = [_in_rows(held[cell], ys[r : r + rs + 1]) for cell in cells]
         full = [part for part in parts if all(part)]
         numbers = [part for part in full if not any(map(_are_no_name, part[:1])) or rs > 2]
         numbers = [part for part in numbers if all(map(_are_no_name, part[1:]))]
-        if len(full) == len(parts) and len(numbers) >= max(2, FILLED * len(full)):
+        if len(full) == len(parts) and len(numbers) >= max(2, MIN_FILLED_COLUMNS * len(full)):
             cut |= set(cells)
     split = [(k, c, 1, cs) for r, c, rs, cs in cut for k in range(r, r + rs)]
     return replace(lattice, cells=tuple(sorted([*(set(lattice.cells) - cut), *split])))

@@ -26,7 +26,7 @@ from .words import join
 if TYPE_CHECKING:
     from ..documents import Page
 
-MARGIN = 0.1  # of the page's height: running titles and page numbers are within it, at the top and at the bottom
+MARGIN = 0.1  # share of the page's height: running titles and page numbers are within it, at the top and at the bottom
 MIN_GAP = 1.5  # heights of a line: the least distance between a table and a running title
 MAX_TEXT = 200  # characters kept of the text above or below a table
 UNREADABLE = "\ufffc"  # in place of that text on a page without words: Unicode's sign for an object
@@ -46,14 +46,14 @@ class PageTables:
 
     source: str
     document: str  # the sha256 of the file, "" where it could not be read
-    page: int  # from 1; 0 where the document could not be opened
+    page: int  # the first is 1; 0 where the document could not be opened
     pages: int
     tables: tuple[Table, ...] = ()
     error: str | None = None
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     size: tuple[int, int] | None = None  # (W, H) of the page
-    around: tuple[Surroundings, ...] = ()  # of each table, on the upright page
+    around: tuple[Surroundings, ...] = ()  # what is around each table, on the upright page
     angle: float = 0.0  # the direction of most of its text, in degrees clockwise: it was turned back to look for tables
 
     def to_dict(self) -> dict[str, Any]:

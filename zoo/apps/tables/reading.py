@@ -18,7 +18,7 @@ from ...errors import InputError
 from ...images.boxes import Box, check_fraction
 from ...images.lines import MARGIN, MIN_TEXT_HEIGHT, spans, split_lines
 from ...tasks.scripts import ScriptCheck
-from .boxes import HALF
+from .boxes import HALF_SHARE
 from .cell_borders import INK, fitted_cell_boxes
 from .table import Table, Word
 from .values import MINUS
@@ -30,21 +30,27 @@ if TYPE_CHECKING:
 # attributes: the task Read, or anything with the same call.
 LineReader = Callable[[list[np.ndarray]], Sequence[Any]]
 
-SPECKS, FAINT = 3, 240  # pixels of ink, and grey levels in all by which they differ from paper: less is dirt
+SPECKS, FAINT_LEVELS = 3, 240  # pixels of ink, and grey levels in all by which they differ from paper: less is dirt
 CLEAN_SPECKS, CLEAN_FAINT = 2, 80  # the same where paper is of one colour, as in a picture that no scanner made
-FULL_RULE = 0.9  # of a cell's width or height: a line of pixels with so much ink is a rule
-BLURRED = 10  # grey levels from paper, over a whole first or last line of pixels: the edge of a rule beside the cell
+FULL_RULE = 0.9  # share of a cell's width or height: a line of pixels with so much ink is a rule
+MIN_BLUR = 10  # grey levels from paper, over a whole first or last line of pixels: the edge of a rule beside the cell
 EDGE_RULE, EDGE = 0.5, 2  # the same of the first and the last pixels, where rules end that are not as wide as the cell
 MIN_LINE_HEIGHT = 6  # pixels: what is lower is a part of a line, such as an accent, or a rule of dots
-RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # of the cell's width, and times its own height: as wide and flat no text is
-LOW_LINE = 0.75  # of the usual height of lines: lower ones, such as "-" and "no", are read with the space around them
-FEW_WORDS, LETTERS, LEGIBLE = 4, 0.55, 0.92  # share of letters and figures, and confidence: a table has one of them
+RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # share of a cell's width, and times its own height: no text is as wide and flat
+LOW_LINE = (
+    0.75  # share of the usual height of lines: lower ones, such as "-" and "no", are read with the space around them
+)
+FEW_WORDS, LETTERS, LEGIBLE_CONFIDENCE = (
+    4,
+    0.55,
+    0.92,
+)  # share of letters and figures, and confidence: a table has one of them
 MANY_GUESSES = 8  # words in another script: fewer may be the labels of a drawing
-GUESSED = 0.6  # confidence: lower, even letters are none
+GUESSED_CONFIDENCE = 0.6  # confidence: lower, even letters are none
 DASHES = f"{MINUS}—"
 STROKES = frozenset("1lI|")  # what the upright strokes of a drawing are read as
-STRONGEST = 96  # percentile of how far pixels are from paper: the middle of strokes
-LINES_AT_ONCE = 64  # that a reader gets in one call: enough for a batch, little memory
+STROKE_PERCENTILE = 96  # percentile of how far pixels are from paper: the middle of strokes
+LINES_AT_ONCE = 64  # lines for one call of a reader: enough for a batch, little memory
 
 
 @dataclass(frozen=True)
@@ -95,9 +101,9 @@ def is_legible(words: Sequence[Word]) -> bool:
         0.0 if STROKES.issuperset(word.text) else sum(map(str.isalnum, word.text)) / len(word.text) for word in own
     )
     sure = [word.confidence for word in own]
-    is_foreign = sum(isinstance(word, GuessedWord) for word in own) >= max(MANY_GUESSES, HALF * len(own))
-    is_sure = statistics.median(sure) >= GUESSED or is_foreign
-    return (letters >= LETTERS and is_sure) or statistics.mean(sure) >= LEGIBLE
+    is_foreign = sum(isinstance(word, GuessedWord) for word in own) >= max(MANY_GUESSES, HALF_SHARE * len(own))
+    is_sure = statistics.median(sure) >= GUESSED_CONFIDENCE or is_foreign
+    return (letters >= LETTERS and is_sure) or statistics.mean(sure) >= LEGIBLE_CONFIDENCE
 
 
 def cell_lines(image: np.ndarray, boxes: Sequence[Box]) -> list[tuple[Box, np.ndarray]]:
@@ -109,12 +115,12 @@ def cell_lines(image: np.ndarray, boxes: Sequence[Box]) -> list[tuple[Box, np.nd
     found = [(box, *line) for box in boxes for line in text_lines(image, box)]
     usual = float(np.median([len(line) for *_, line in found])) if found else 0.0
     return [
-        (place, line if len(line) >= LOW_LINE * usual else _higher(image, place, box, usual))
+        (place, line if len(line) >= LOW_LINE * usual else _pad_low_line(image, place, box, usual))
         for box, place, line in found
     ]
 
 
-def _higher(image: np.ndarray, place: Box, box: Box, height: float) -> np.ndarray:
+def _pad_low_line(image: np.ndarray, place: Box, box: Box, height: float) -> np.ndarray:
     """The pixels of a low line, such as a lone dash, with space above and below up to the usual height.
 
     The space is that of its cell, and paper where the cell has none.
@@ -134,7 +140,9 @@ def _dark_on_light(line: np.ndarray) -> np.ndarray:
     paper = np.median(np.concatenate([line[0], line[-1], line[:, 0], line[:, -1]]), 0)
     away = line - paper
     distance = np.abs(away).sum(-1)
-    ink = away[distance >= np.percentile(distance, STRONGEST)].mean(0)  # the colour of most of a stroke's inner pixels
+    ink = away[distance >= np.percentile(distance, STROKE_PERCENTILE)].mean(
+        0
+    )  # the colour of most of a stroke's inner pixels
     if ink.mean() <= 0:
         return line
     share = (away @ ink) / (ink @ ink)
@@ -152,9 +160,9 @@ def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
     cell = image[top:bottom, left:right]
     paper = np.median(cell, (0, 1))
     contrast = np.abs(cell.mean(-1) - paper.mean())  # (h, w)
-    specks, faint = (CLEAN_SPECKS, CLEAN_FAINT) if np.percentile(contrast, 75) < 1 else (SPECKS, FAINT)
+    specks, faint = (CLEAN_SPECKS, CLEAN_FAINT) if np.percentile(contrast, 75) < 1 else (SPECKS, FAINT_LEVELS)
     least, most = np.percentile(contrast, (10, 90), axis=1)
-    blurred = (least > BLURRED) & (most < 2 * least)  # letters differ along a line of pixels
+    blurred = (least > MIN_BLUR) & (most < 2 * least)  # letters differ along a line of pixels
     contrast[contrast <= INK] = 0
     shares = (contrast > 0).mean(1)
     rows, columns = shares >= FULL_RULE, (contrast > 0).mean(0) >= FULL_RULE
@@ -167,7 +175,7 @@ def text_lines(image: np.ndarray, box: Box) -> Iterator[tuple[Box, np.ndarray]]:
         cell = cell.copy()
         cell[rows] = cell[:, columns] = paper
     contrast[rows] = 0
-    for x0, y0, x1, y1 in _joined([line for line in split_lines(cell) if not _is_rule(line, right - left)]):
+    for x0, y0, x1, y1 in _join_low_lines([line for line in split_lines(cell) if not _is_rule(line, right - left)]):
         place = float(left + x0), float(top + y0), float(left + x1), float(top + y1)
         yield place, _with_margin(cell[y0:y1, x0:x1], contrast[y0:y1, x0:x1].any(1), paper)
 
@@ -195,7 +203,7 @@ def _is_rule(line: tuple[int, int, int, int], wide: int) -> bool:
     return y1 - y0 < MIN_LINE_HEIGHT and x1 - x0 >= max(RULE_WIDTH * wide, RULE_FLATNESS * (y1 - y0))
 
 
-def _joined(lines: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
+def _join_low_lines(lines: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
     """Lines, with low ones joined to a neighbour that is near: the two strokes of a lone "=" are one line."""
     while True:
         low = [line[3] - line[1] < MIN_LINE_HEIGHT for line in lines]

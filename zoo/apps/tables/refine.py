@@ -12,18 +12,20 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...images.boxes import Detection
-from .boxes import HALF, share
+from .boxes import HALF_SHARE, share
 from .table import Word
 from .words import Interval, overlapping
 from .wrapped import goes_on
 
 MIN_COLUMNS = 3  # columns with words on each line of a row that is split; with fewer, the lines may be in one cell
 MIN_SHARED_COLUMNS = 0.6  # the share of two lines' columns with words on both; blank cells lower it
-MIN_PITCH = 0.75  # of the usual distance of rows: the least distance of two rows; lines of one cell are nearer
-SAME_LINE = 0.5  # of the usual distance of rows: the largest vertical distance of two words on one line
-MIN_ROW_HEIGHT = 0.8  # of the height of its lines: a row that is lower was detected between two rows
-MIN_GUTTER = 0.8  # of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
-PARTED = 0.7  # of the rows: so many with a gap, and gaps may go on through texts that are headings, alone in their rows
+MIN_PITCH = 0.75  # share of the usual distance of rows: the least distance of two rows; lines of one cell are nearer
+SAME_LINE = 0.5  # share of the usual distance of rows: the largest vertical distance of two words on one line
+MIN_ROW_HEIGHT = 0.8  # share of the height of its lines: a row that is lower was detected between two rows
+MIN_GUTTER = 0.8  # share of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
+MIN_PARTED_ROWS = (
+    0.7  # of the rows: so many with a gap, and gaps may go on through texts that are headings, alone in their rows
+)
 MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
 
 
@@ -48,7 +50,12 @@ def refine_rows(
         lines = _lines(of, SAME_LINE * pitch)
         many = all(len(line.columns) >= MIN_COLUMNS for line in lines)  # hardly lines within cells
         apart = all(b.middle - a.middle >= MIN_PITCH * pitch for a, b in itertools.pairwise(lines))
-        if len(lines) > 1 and apart and _alike(lines) and (_too_low(row, lines) or (i >= header_rows and many)):
+        if (
+            len(lines) > 1
+            and apart
+            and _have_same_columns(lines)
+            and (_too_low(row, lines) or (i >= header_rows and many))
+        ):
             edges = [min(row.start, lines[0].top)]
             edges += [(a.middle + b.middle) / 2 for a, b in itertools.pairwise(lines)]
             edges += [max(row.end, lines[-1].bottom)]
@@ -77,8 +84,8 @@ def join_header_rows(
                 if row.start <= (word.box[1] + word.box[3]) / 2 < row.end:
                     line.setdefault(max(xs, key=lambda one: one[1])[0], []).append(word)
         over = any(
-            sum(share(c.start, c.end, o.box[0], o.box[2]) >= HALF for c in columns) > 1
-            and max(share(row.start, row.end, o.box[1], o.box[3]) for row in rows[r : r + 2]) >= HALF
+            sum(share(c.start, c.end, o.box[0], o.box[2]) >= HALF_SHARE for c in columns) > 1
+            and max(share(row.start, row.end, o.box[1], o.box[3]) for row in rows[r : r + 2]) >= HALF_SHARE
             for o in spanning
         )
         few, many = sorted(lines, key=len)
@@ -115,7 +122,7 @@ def join_overlapping_columns(
 def _is_near(left: Sequence[Word], end: float, right: Sequence[Word]) -> bool:
     """Return True for words as near as those of one text to others, or where there are none to the end of a column."""
     high = statistics.median(word.box[3] - word.box[1] for word in right)
-    return min(w.box[0] for w in right) - max((w.box[2] for w in left), default=end) < HALF * high
+    return min(w.box[0] for w in right) - max((w.box[2] for w in left), default=end) < HALF_SHARE * high
 
 
 class _PlacedWord(NamedTuple):
@@ -141,7 +148,7 @@ def _too_low(row: Interval, lines: Sequence[_TextLine]) -> bool:
     return disjoint and row.end - row.start < MIN_ROW_HEIGHT * (lines[-1].bottom - lines[0].top)
 
 
-def _alike(lines: Sequence[_TextLine]) -> bool:
+def _have_same_columns(lines: Sequence[_TextLine]) -> bool:
     """True if neighbouring lines have words in much the same columns."""
     return all(
         len(a.columns & b.columns) >= MIN_SHARED_COLUMNS * len(a.columns | b.columns)
@@ -165,7 +172,7 @@ def refine_columns(rows: Sequence[Interval], columns: Sequence[Interval], words:
     of_column: list[list[_WordBlock]] = [[] for _ in columns]
     for block in _blocks(rows, words, wide):
         shares = [share(block.start, block.end, column.start, column.end) for column in columns]
-        if sum(shares) >= HALF:
+        if sum(shares) >= HALF_SHARE:
             of_column[shares.index(max(shares))].append(block)
         elif len(block.rows) >= least:
             found.append(Interval(block.start, block.end, None))
@@ -173,7 +180,7 @@ def refine_columns(rows: Sequence[Interval], columns: Sequence[Interval], words:
         edges = [column.start]
         for a, b in itertools.pairwise(blocks):
             both, fewer = len(a.rows & b.rows), min(len(a.rows), len(b.rows))
-            if both >= max(least, HALF * fewer):
+            if both >= max(least, HALF_SHARE * fewer):
                 edges.append((a.end + b.start) / 2)
         edges.append(max(column.end, blocks[-1].end) if len(edges) > 1 else column.end)
         found += [Interval(a, b, column.score) for a, b in itertools.pairwise(edges)]
@@ -202,7 +209,7 @@ def _blocks(rows: Sequence[Interval], words: Sequence[Word], wide: float) -> Ite
         reached = max(reached, word.box[2])
     for group in groups:
         readable = sum(any(map(str.isalnum, word.text)) for word, _ in group)
-        if readable >= HALF * len(group) and len({word.text for word, _ in group}) > 1:
+        if readable >= HALF_SHARE * len(group) and len({word.text for word, _ in group}) > 1:
             end = max(word.box[2] for word, _ in group)
             yield _WordBlock(group[0][0].box[0], end, {row for _, row in group})
 
@@ -217,7 +224,7 @@ def _without_headings(placed: list[tuple[Word, int]], wide: float) -> list[tuple
         if row not in ends and word.box[0] - placed[0][0].box[0] < wide:
             headings.add(row)
         ends[row] = max(ends.get(row, 0.0), word.box[2])
-    if len(parted) < PARTED * len(ends):
+    if len(parted) < MIN_PARTED_ROWS * len(ends):
         return placed
     return [one for one in placed if one[1] not in headings - parted]
 

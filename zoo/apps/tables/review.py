@@ -39,8 +39,8 @@ from .values import (
 
 DOUBT = 0.8  # cells with a confidence below it are marked
 MAX_SIDE = 1600  # pixels of an image's longer side, enough to read a page
-WEBP_QUALITY = 80  # of 100: Pillow's default, without visible loss in text
-MAX_BYTES = 256 << 20  # of all pages, which browsers still open
+WEBP_QUALITY = 80  # 0 to 100; Pillow's default, without visible loss in text
+MAX_BYTES = 256 << 20  # all pages together: browsers still open as many
 # What the script has to know of formulas in CSV and of numbers: those of the other writers.
 PATTERNS = {
     "formula": formulas.FORMULA,

@@ -14,7 +14,7 @@ import numpy as np
 from ...images.boxes import Box, Detection
 from ...images.lines import grey_of, spans
 from ..documents import Rules, Word
-from .boxes import HALF, bounding_box, inside, shared_height
+from .boxes import HALF_SHARE, bounding_box, inside, shared_height
 from .cell_borders import INK
 from .ink_rules import enlarged_rules, has_low_letters, near_on, page_rules
 from .lattice import Lattice, find_lattices, lattice_table, with_headings
@@ -35,12 +35,12 @@ from .values import is_mostly_figures
 from .words import Interval
 
 LETTER = 4  # cells of a lattice that strokes of a letter may make
-LOW = 3.0  # times as far: rows of so many pixels are too low for a line of text
-MOST = 0.75  # the share of a place's words, or ink, in a lattice that is its table
+MIN_ROW_HEIGHT = 3.0  # times as far: rows of so many pixels are too low for a line of text
+MIN_OWN_SHARE = 0.75  # the share of a place's words, or ink, in a lattice that is its table
 TEXT_GAP, MOST_ROWS = 1.0, 0.3  # heights of a line that part two texts; the share of lines with such gaps in text
 SHADE = 12  # grey levels between the papers of a header and of other rows
 FIRST = 16  # rows in which the network looks for a header
-WORD_GAP = 0.8  # of a line's height: between words of one column there is less
+WORD_GAP = 0.8  # share of a line's height: between words of one column there is less
 
 
 def ruled_places(
@@ -75,7 +75,7 @@ def ruled_places(
         lattices = lattices[:1]
     tables: dict[Detection, Lattice | None] = {}
     for found in places:
-        own = [one for one in lattices if max(inside(one.box, found.box), inside(found.box, one.box)) >= HALF]
+        own = [one for one in lattices if max(inside(one.box, found.box), inside(found.box, one.box)) >= HALF_SHARE]
         # Of several those of four cells may be strokes of a letter, or boxes of a diagram.
         several = len(own) > 1
         own = [
@@ -87,32 +87,32 @@ def ruled_places(
             continue
         seen = near_words(found.box)
         if len(own) == 1:
-            own = [with_sides(own[0], [word for word in seen if inside(word.box, found.box) >= HALF])]
-        if _share(page, found.box, [one.box for one in own], words) < MOST:
-            are_beside = any(shared_height(a.box, b.box) >= HALF for a, b in combinations(own, 2))
+            own = [with_sides(own[0], [word for word in seen if inside(word.box, found.box) >= HALF_SHARE])]
+        if _share(page, found.box, [one.box for one in own], words) < MIN_OWN_SHARE:
+            are_beside = any(shared_height(a.box, b.box) >= HALF_SHARE for a, b in combinations(own, 2))
             own = own if are_beside or not _has_rows(found.box, own, seen) else []
             own = [one for one in own if is_table(one, lattices, _words(page, one, words), False)]
         if own:
             del left[found]
             tables |= {found._replace(box=one.box): one for one in own}
     for one in lattices if detected else ():
-        apart = all(max(inside(one.box, f.box), inside(f.box, one.box)) < HALF for f in [*tables, *left])
-        low = np.median(np.diff(one.ys)) < LOW * near  # strokes of letters
+        apart = all(max(inside(one.box, f.box), inside(f.box, one.box)) < HALF_SHARE for f in [*tables, *left])
+        low = np.median(np.diff(one.ys)) < MIN_ROW_HEIGHT * near  # strokes of letters
         if apart and not low and is_table(one, lattices, _words(page, one, words), False):
             tables[Detection(TABLE, 1.0, one.box)] = one
 
-    def within(found: Detection) -> dict[Detection, Lattice | None]:
-        own = [one for one in lattices if inside(one.box, found.box) >= HALF]
+    def lattices_within(found: Detection) -> dict[Detection, Lattice | None]:
+        own = [one for one in lattices if inside(one.box, found.box) >= HALF_SHARE]
         own = [one for one in own if is_table(one, lattices, _words(page, one, words), False)]
         return {Detection(TABLE, 1.0, one.box): one for one in own}
 
-    return tables | left, within
+    return tables | left, lattices_within
 
 
 def _has_text(page: np.ndarray, words: Sequence[Word] | None, box: Box) -> bool:
     x0, y0, x1, y1 = box
     if words is not None:
-        return any(inside(word.box, box) >= HALF for word in words)
+        return any(inside(word.box, box) >= HALF_SHARE for word in words)
     return bool(_ink(page[int(y0) + 3 : int(y1) - 2, int(x0) + 3 : int(x1) - 2]).any())
 
 
@@ -121,23 +121,23 @@ def _has_rows(box: Box, own: Sequence[Lattice], words: Sequence[Word]) -> bool:
 
     Gaps of lines apart from the lattices count if no text is across a border of these.
     """
-    rest = [word for word in words if inside(word.box, box) >= HALF]
-    lines = word_lines([word for word in rest if all(inside(word.box, one.box) < HALF for one in own)])
+    rest = [word for word in words if inside(word.box, box) >= HALF_SHARE]
+    lines = word_lines([word for word in rest if all(inside(word.box, one.box) < HALF_SHARE for one in own)])
     texts = [blocks_of([word.box for word in line], TEXT_GAP) for line in lines]
     parted = [(bounding_box(of), of) for of in texts if len(of) > 1]
     borders = [x for one in own for x in one.xs[1:-1]]
     free = [of for _, of in parted if not any(x0 < x < x1 for x0, _, x1, _ in of for x in borders)]
     touches = any(
-        max(one.ys[0] - y1, y0 - one.ys[-1]) < HALF * (y1 - y0) for (_, y0, _, y1), _ in parted for one in own
+        max(one.ys[0] - y1, y0 - one.ys[-1]) < HALF_SHARE * (y1 - y0) for (_, y0, _, y1), _ in parted for one in own
     )
     return len(parted if touches else free) > MOST_ROWS * len(lines)
 
 
 def _share(page: np.ndarray, box: Box, held: Sequence[Box], words: Sequence[Word] | None) -> float:
-    """The share of the words in a box, or without words of its ink, that is in the boxes `held` too."""
+    """The share of the words in a box, or without words of its ink, that is in the boxes `words_of_cells` too."""
     if words is not None:
-        own = [word.box for word in words if inside(word.box, box) >= HALF]
-        return sum(any(inside(word, one) >= HALF for one in held) for word in own) / max(1, len(own))
+        own = [word.box for word in words if inside(word.box, box) >= HALF_SHARE]
+        return sum(any(inside(word, one) >= HALF_SHARE for one in held) for word in own) / max(1, len(own))
     x0, y0, x1, y1 = (int(v) for v in box)
     ink = _ink(page[y0:y1, x0:x1])
     every = int(np.count_nonzero(ink))

@@ -15,14 +15,17 @@ from ...images.boxes import Detection
 from ...images.lines import spans
 from .boxes import bounding_box
 from .side_by_side import rules_across
-from .structure import COLUMN, HEADER, PROJECTED, ROW, SPANNING, intervals_of
+from .structure import COLUMN, HEADER, PROJECTED_HEADER, ROW, SPANNING_CELL, intervals_of
 from .text_lines import ink_without_rules, letter_height
 
-LEAST = 3  # bands between such rules, at least, and pixels of a line of text
-APART, CLOSE = 0.5, 0.75  # heights of letters: spaces between rows are so much wider, in the mean; the most within
-FEWER = 2  # rows of the network for each group: more are rows of sections
+MIN_BANDS = 3  # bands between such rules, at least, and pixels of a line of text
+MIN_ROW_SPACE, MAX_LINE_SPACE = (
+    0.5,
+    0.75,
+)  # heights of letters: spaces between rows are so much wider, in the mean; the most within
+MAX_ROWS_PER_GROUP = 2  # rows of the network for each group: more are rows of sections
 PARAGRAPH = 8  # lines of a group, in the mean: more are paragraphs of a page
-SOME = 0.1  # of the groups of lines: so many have several
+MIN_SEVERAL = 0.1  # share of the groups of lines: so many have several
 
 
 def with_ruled_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold: float) -> list[Detection]:
@@ -34,13 +37,13 @@ def with_ruled_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold:
     sure = [o for o in objects if o.score > threshold]
     columns = intervals_of([o for o in sure if o.label == COLUMN], COLUMN)
     rows = [o.box for o in sure if o.label == ROW]
-    if len(columns) < LEAST or not rows:
+    if len(columns) < MIN_BANDS or not rows:
         return list(objects)
     _, y0, _, y1 = bounding_box(rows)
     place = columns[0].start, y0, columns[-1].end, y1 + (y1 - y0) / 10  # the last rule is below the last row
     header = max((o.box[3] for o in sure if o.label == HEADER), default=0.0)
     bands = [(a, b) for a, b in itertools.pairwise(rules_across(pixels, place)) if (a + b) / 2 > header]
-    if len(bands) < LEAST:
+    if len(bands) < MIN_BANDS:
         return list(objects)
     ink = ink_without_rules(pixels)
     counts = [
@@ -48,7 +51,7 @@ def with_ruled_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold:
     ]
     several = [own[1:] for own in counts if max(own[1:]) > 1]
     uneven = sum(len({count for count in own if count}) > 1 for own in several)
-    if sum(any(own) for own in counts) < LEAST or 2 * uneven < max(LEAST, len(several)):
+    if sum(any(own) for own in counts) < MIN_BANDS or 2 * uneven < max(MIN_BANDS, len(several)):
         return list(objects)
     return _with_bands(objects, bands, counts, threshold)
 
@@ -74,15 +77,15 @@ def with_spaced_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold
     edges.append(int(columns[-1].end) + 1)
     of = [ink[:, a:b] for a, b in itertools.pairwise(edges)]
     across = spans(np.any(ink[:, edges[0] : edges[-1]], 1))
-    lines = [(a, b) for a, b in across if b - a >= LEAST and top < (a + b) / 2 < end]
+    lines = [(a, b) for a, b in across if b - a >= MIN_BANDS and top < (a + b) / 2 < end]
     high = letter_height(ink)
     apart = [b[0] - a[1] for a, b in itertools.pairwise(lines)]
-    if len(lines) <= LEAST or (least := _two_kinds(apart, high)) is None:
+    if len(lines) <= MIN_BANDS or (least := _two_kinds(apart, high)) is None:
         return list(objects)
     starts = [0, *(i + 1 for i, space in enumerate(apart) if space >= least), len(lines)]
     groups = [lines[a:b] for a, b in itertools.pairwise(starts)]
     body = [box for box in rows if box[1] + box[3] > 2 * top]
-    if len(lines) > PARAGRAPH * len(groups) or len(body) > FEWER * len(groups):
+    if len(lines) > PARAGRAPH * len(groups) or len(body) > MAX_ROWS_PER_GROUP * len(groups):
         return list(objects)
     counts = [[_lines(part[group[0][0] : group[-1][1]]) for part in of] for group in groups]
     several = [(group, own) for group, own in zip(groups, counts, strict=True) if max(own) > 1]
@@ -92,7 +95,7 @@ def with_spaced_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold
         all(part[slice(*group[0])].any() or not count for part, count in zip(of, own, strict=True))
         for group, own in uneven
     )
-    if 2 * level <= len(several) or len(several) < max(2, SOME * len(groups)):
+    if 2 * level <= len(several) or len(several) < max(2, MIN_SEVERAL * len(groups)):
         return list(objects)
     borders = [(a[-1][1] + b[0][0]) / 2 for a, b in itertools.pairwise(groups)]
     borders = [lines[0][0] - least / 2, *borders, lines[-1][1] + least / 2]
@@ -115,7 +118,7 @@ def _two_kinds(spaces: Sequence[float], high: float) -> float | None:
     if not parts:
         return None
     narrow, wide = min(parts, key=lambda of: len(of[0]) * np.var(of[0]) + len(of[1]) * np.var(of[1]))
-    are_apart = np.mean(wide) - np.mean(narrow) >= APART * high and narrow[-1] <= CLOSE * high
+    are_apart = np.mean(wide) - np.mean(narrow) >= MIN_ROW_SPACE * high and narrow[-1] <= MAX_LINE_SPACE * high
     return float(wide[0]) if are_apart else None
 
 
@@ -131,11 +134,13 @@ def _with_bands(
     first, last = bands[0][0], bands[-1][1]
     score = statistics.mean(o.score for o in rows)
     kept = [
-        o for o in objects if o.label not in (ROW, PROJECTED, SPANNING) or not first < (o.box[1] + o.box[3]) / 2 < last
+        o
+        for o in objects
+        if o.label not in (ROW, PROJECTED_HEADER, SPANNING_CELL) or not first < (o.box[1] + o.box[3]) / 2 < last
     ]
     return kept + [Detection(ROW, score, (x0, a, x1, b)) for (a, b), own in zip(bands, counts, strict=True) if any(own)]
 
 
 def _lines(ink: np.ndarray) -> int:
     """The number of lines of text in a cell."""
-    return sum(b - a >= LEAST for a, b in spans(np.any(ink, 1))) if ink.size else 0
+    return sum(b - a >= MIN_BANDS for a, b in spans(np.any(ink, 1))) if ink.size else 0

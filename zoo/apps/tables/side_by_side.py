@@ -13,30 +13,33 @@ import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import grey_of, spans
-from .boxes import HALF, bounding_box, inside
+from .boxes import HALF_SHARE, bounding_box, inside
 from .cell_borders import INK
 from .table import Table, Word
 from .text_lines import blocks_of, word_lines
 
-APART = 1.0  # heights of words: the least gap between two tables
+MIN_TABLE_GAP = 1.0  # heights of words: the least gap between two tables
 LINES, GRID = 4, 0.6  # lines of a table, at least, and the share of them with a gap between columns
-ACROSS = 0.7, 0.95  # of a table's height, and width: a line of pixels with so much ink is a rule down, or across it
+RULE_SHARES = (
+    0.7,
+    0.95,
+)  # of a table's height, and width: a line of pixels with so much ink is a rule down, or across it
 LEVEL, MOST_LEVEL = 0.3, 0.3  # heights of words between lines that are level; the share of such lines, at most
 
 
-def parted(box: Box, words: Sequence[Word]) -> list[Box]:
+def part_side_by_side(box: Box, words: Sequence[Word]) -> list[Box]:
     """The boxes of the tables beside each other in a box: their lines are not level, as those of rows are."""
-    own = sorted((w for w in words if w.text.strip() and inside(w.box, box) >= HALF), key=lambda w: w.box[0])
+    own = sorted((w for w in words if w.text.strip() and inside(w.box, box) >= HALF_SHARE), key=lambda w: w.box[0])
     if len(own) < 4 * LINES:
         return [box]
     high, reached = statistics.median(w.box[3] - w.box[1] for w in own), own[0].box[2]
     for i, word in enumerate(own):
-        if word.box[0] - reached >= APART * high and _are_tables(own[:i], own[i:], high):
+        if word.box[0] - reached >= MIN_TABLE_GAP * high and _are_tables(own[:i], own[i:], high):
             x = (reached + word.box[0]) / 2
             left, right = ((box[0], x), (x, box[2]))
             parts = [(left, own[:i]), (right, own[i:])]
             boxes = [(a, *_rows(some, box), b) for (a, b), some in parts]
-            return [part for a, y0, y1, b in boxes for part in parted((a, y0, b, y1), words)]
+            return [part for a, y0, y1, b in boxes for part in part_side_by_side((a, y0, b, y1), words)]
         reached = max(reached, word.box[2])
     return [box]
 
@@ -61,7 +64,7 @@ def _are_tables(left: Sequence[Word], right: Sequence[Word], high: float) -> boo
     return level <= MOST_LEVEL * len(few)
 
 
-def repeated(table: Table, page: np.ndarray) -> list[Table]:
+def part_repeated_header(table: Table, page: np.ndarray) -> list[Table]:
     """The tables that a table consists of: its first row repeats the same texts, "Age, Number, Age, ...".
 
     A table with a rule from side to side of its place on the page (H, W, 3) uint8, and none down it, is one.
@@ -88,7 +91,7 @@ def _is_ruled(page: np.ndarray, box: Box, axis: int) -> bool:
     """Return True for a rule across (axis 1) or down (0) the whole of a place."""
     x0, y0, x1, y1 = (max(0, round(v)) for v in box)
     grey = grey_of(page[y0:y1, x0:x1])
-    return bool(grey.size and ((np.abs(grey - np.median(grey)) > INK).mean(axis) >= ACROSS[axis]).any())
+    return bool(grey.size and ((np.abs(grey - np.median(grey)) > INK).mean(axis) >= RULE_SHARES[axis]).any())
 
 
 def _columns(table: Table, start: int, end: int) -> Table:
@@ -113,5 +116,5 @@ def rules_across(pixels: np.ndarray, box: Box) -> list[float]:
     grey = grey_of(pixels[top:y1, x0:x1])
     if not grey.size:
         return []
-    ruled = (np.abs(grey - np.median(grey)) > INK).mean(1) >= ACROSS[1]
+    ruled = (np.abs(grey - np.median(grey)) > INK).mean(1) >= RULE_SHARES[1]
     return [float(top + a) for a, _ in spans(ruled)]

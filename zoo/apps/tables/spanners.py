@@ -13,18 +13,21 @@ from typing import NamedTuple
 import numpy as np
 
 from ...images.boxes import Box, Detection
-from .boxes import HALF, bounding_box
+from .boxes import HALF_SHARE, bounding_box
 from .ink_rules import ink_rules
-from .spans import RULED
-from .structure import COLUMN, HEADER, ROW, SPANNING
+from .spans import RULED_SCORE
+from .structure import COLUMN, HEADER, ROW, SPANNING_CELL
 from .text_lines import blocks_of
 
-NEAR = 2.0  # pixels: rules are hardly thicker
+RULE_THICKNESS = 2.0  # pixels: rules are hardly thicker
 REACH = 3.0  # heights of a line: so far below the network's header the rule is that ends it
-WHOLE = 0.9  # of the table's width: a rule as wide is no header's
-BELOW, NEXT = 1.2, 0.6  # heights of a line: the most from a text to its rule, and to the next line of the same text
+FULL_WIDTH = 0.9  # share of the table's width: a rule as wide is no header's
+MAX_RULE_DISTANCE, MAX_LINE_DISTANCE = (
+    1.2,
+    0.6,
+)  # heights of a line: the most from a text to its rule, and to the next line of the same text
 LEADING = 0.7  # heights of a line: two lines of a heading are nearer, two rows farther apart
-CENTRED, MOST_TEXTS = 1.5, 4  # heights of a line from a text to the middle of its columns; texts above one rule
+MAX_OFF_CENTRE, MOST_TEXTS = 1.5, 4  # heights of a line from a text to the middle of its columns; texts above one rule
 TEXT_GAP = 1.0  # heights of a line: words of one text are nearer
 
 
@@ -61,12 +64,15 @@ def with_ruled_header(
         return list(objects)
     rows = _rows(header, [at for at, *_ in rules])
     scores = [o.score for o in sure if o.label == ROW and _middle(o.box, 1) < end]
-    score = statistics.mean(scores) if scores else RULED
+    score = statistics.mean(scores) if scores else RULED_SCORE
     kept = [
         o
         for o in objects
         if (_middle(o.box, 1) >= end and o.label != HEADER)
-        or (o.label not in (HEADER, ROW) and (o.label != SPANNING or len(_under(header, o.box[0], o.box[2])) < 2))
+        or (
+            o.label not in (HEADER, ROW)
+            and (o.label != SPANNING_CELL or len(_columns_in_range(header, o.box[0], o.box[2])) < 2)
+        )
     ]
     kept.append(Detection(HEADER, max(o.score for o in sure if o.label == HEADER), header.box))
     kept += [Detection(ROW, score, (header.box[0], y0, header.box[2], y1)) for y0, y1 in rows]
@@ -81,7 +87,7 @@ def _middle(box: Box, axis: int) -> float:
     return (box[axis] + box[axis + 2]) / 2
 
 
-def _under(header: _Header, x0: float, x1: float) -> list[Box]:
+def _columns_in_range(header: _Header, x0: float, x1: float) -> list[Box]:
     """The columns whose middles are in a range."""
     return [box for box in header.columns if x0 <= _middle(box, 0) <= x1]
 
@@ -94,15 +100,17 @@ def _rules(header: _Header, pixels: np.ndarray) -> tuple[list[tuple[float, float
     left, _, right, _ = bounding_box(header.columns)
     found: list[tuple[float, float, float]] = []
     end = header.box[3]
-    rules = sorted(ink_rules(pixels[: int(end + REACH * header.high)], NEAR).across)
+    rules = sorted(ink_rules(pixels[: int(end + REACH * header.high)], RULE_THICKNESS).across)
     for at, x0, x1 in rules:
-        beside = [(a, b) for y, a, b in rules if abs(y - at) <= NEAR]  # a rule may be drawn in parts
-        if _length(beside) >= WHOLE * (right - left):
+        beside = [(a, b) for y, a, b in rules if abs(y - at) <= RULE_THICKNESS]  # a rule may be drawn in parts
+        if _length(beside) >= FULL_WIDTH * (right - left):
             if found and at > found[-1][0] + header.high:
                 return found, at
             continue
-        again = any(abs(at - y) <= 2 * NEAR and min(b, x1) > max(a, x0) for y, a, b in found)  # a rule has two edges
-        if at < end + header.high and not again and len(_under(header, x0, x1)) > 1:
+        again = any(
+            abs(at - y) <= 2 * RULE_THICKNESS and min(b, x1) > max(a, x0) for y, a, b in found
+        )  # a rule has two edges
+        if at < end + header.high and not again and len(_columns_in_range(header, x0, x1)) > 1:
             found.append((at, x0, x1))
     below = [box for box in map(bounding_box, header.lines) if found and _middle(box, 1) > found[-1][0]]
     if below and _middle(below[0], 1) > end:  # columns have names below the rule
@@ -124,10 +132,10 @@ def _spans(
 ) -> Iterator[Detection]:
     """The cells above a rule."""
     at, x0, x1 = rule
-    between = [y for y, a, b in rules if y < at - NEAR and min(b, x1) - max(a, x0) >= HALF * (x1 - x0)]
+    between = [y for y, a, b in rules if y < at - RULE_THICKNESS and min(b, x1) - max(a, x0) >= HALF_SHARE * (x1 - x0)]
     top = max(between, default=-float("inf"))
     lines = [
-        [box for box in line if x0 - HALF * header.high <= _middle(box, 0) <= x1 + HALF * header.high]
+        [box for box in line if x0 - HALF_SHARE * header.high <= _middle(box, 0) <= x1 + HALF_SHARE * header.high]
         for line in header.lines
     ]
     above = [
@@ -135,29 +143,29 @@ def _spans(
         for line in lines
         if line and top < _middle(bounding_box(line), 1) < at and bounding_box(line)[1] < header.box[3]
     ]
-    if not above or at - max(box[3] for box in above[-1]) > BELOW * header.high:
+    if not above or at - max(box[3] for box in above[-1]) > MAX_RULE_DISTANCE * header.high:
         return
     blocks = blocks_of(above[-1], TEXT_GAP)
-    for block, columns in zip(blocks, _parted(header, blocks, _under(header, x0, x1)), strict=False):
+    for block, columns in zip(blocks, _part_columns(header, blocks, _columns_in_range(header, x0, x1)), strict=False):
         text = block
         for line in reversed(above[:-1]):  # the lines before the last one of the same text
             more = [box for box in line if columns[0][0] <= _middle(box, 0) <= columns[-1][2]]
-            if not more or text[1] - max(box[3] for box in more) > NEXT * header.high:
+            if not more or text[1] - max(box[3] for box in more) > MAX_LINE_DISTANCE * header.high:
                 break
             text = bounding_box([text, *more])
         left, right = (x0, x1) if len(blocks) == 1 else (columns[0][0], columns[-1][2])
         if left - header.high <= text[0] and text[2] <= right + header.high:
-            yield Detection(SPANNING, RULED, (left, text[1], right, at))
+            yield Detection(SPANNING_CELL, RULED_SCORE, (left, text[1], right, at))
 
 
-def _parted(header: _Header, blocks: Sequence[Box], columns: Sequence[Box]) -> list[Sequence[Box]]:
+def _part_columns(header: _Header, blocks: Sequence[Box], columns: Sequence[Box]) -> list[Sequence[Box]]:
     """The columns under each text, two or more, in whose middle it is; none if there are no such parts."""
     n = len(columns)
     if len(blocks) == 1:
         return [columns]
     if not blocks or 2 * len(blocks) > n or len(blocks) > MOST_TEXTS:
         return []
-    best: tuple[float, list[Sequence[Box]]] = (CENTRED * header.high, [])
+    best: tuple[float, list[Sequence[Box]]] = (MAX_OFF_CENTRE * header.high, [])
     for cuts in combinations(range(2, n - 1), len(blocks) - 1):
         parts = [columns[a:b] for a, b in pairwise((0, *cuts, n))]
         if all(len(part) > 1 for part in parts):
@@ -174,7 +182,7 @@ def _rows(header: _Header, cuts: Sequence[float]) -> list[tuple[float, float]]:
     rows: list[tuple[float, float]] = []
     for box in map(bounding_box, header.lines):
         middle = _middle(box, 1)
-        if not header.box[1] - HALF * header.high < middle < header.box[3]:
+        if not header.box[1] - HALF_SHARE * header.high < middle < header.box[3]:
             continue
         cut = not rows or any(rows[-1][0] < y <= middle for y in cuts)
         if cut or box[1] - rows[-1][1] > LEADING * header.high:

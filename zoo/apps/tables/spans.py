@@ -18,11 +18,11 @@ from .table import Word
 from .words import Interval
 from .wrapped import is_wrapped
 
-LEVEL = 0.35  # of the usual height of words: a text and a row whose middles are nearer are level
-CENTRED = 1.0  # of the usual height of words: so far a text may be from the middle of columns
+LEVEL = 0.35  # share of the usual height of words: a text and a row whose middles are nearer are level
+MAX_OFF_CENTRE = 1.0  # multiple of the usual height of words: so far a text may be from the middle of columns
 NUMBER = re.compile(r"[(−–-]?[$€£]?[0-9]+([.,][0-9]+)*%?\)?")
-RULED = 1.0  # score of a cell that has a rule below it, as wide as its columns
-APART = 1.0  # of the usual height of words: texts of two cells are as far apart
+RULED_SCORE = 1.0  # score of a cell that has a rule below it, as wide as its columns
+MIN_CELL_GAP = 1.0  # multiple of the usual height of words: texts of two cells are as far apart
 
 
 class Span(NamedTuple):
@@ -61,7 +61,7 @@ def checked_spans(
     for span in spans:
         own = [word for word in words if x[span.left] <= middle_of(word, 0) < x[span.right]]
         lines = [[w for w in own if y[r] <= middle_of(w, 1) < y[r + 1]] for r in range(span.top, span.bottom)]
-        parts = list(_parted(span, lines, x, high))
+        parts = list(_part_span(span, lines, x, high))
         if span.top >= header_rows and span.bottom - span.top == 1:
             parts = [one for part in parts for one in _of_numbers(part, lines[0], x)]
         if span.top >= header_rows and span.bottom - span.top > 1 and not _is_between(lines, span, words, y, high):
@@ -76,11 +76,11 @@ def checked_spans(
         found += parts
     if labels:
         found += _labels(labels, words, x, y, header_rows, found)
-    found = [_narrow(span, columns, words, x, y, high) if span.top >= header_rows else span for span in found]
+    found = [_narrow_span(span, columns, words, x, y, high) if span.top >= header_rows else span for span in found]
     return [span for span in found if span.positions > 1 or span.projected]
 
 
-def _narrow(
+def _narrow_span(
     span: Span, columns: Sequence[Interval], words: Sequence[Word], x: Sequence[float], y: Sequence[float], high: float
 ) -> Span:
     """A heading across the table, or the one cell that its text is within.
@@ -94,7 +94,7 @@ def _narrow(
     if right <= x[1]:
         return span._replace(right=1)
     column = bisect.bisect(x, left) - 1
-    is_centred = abs(left + right - columns[0].start - columns[-1].end) / 2 <= CENTRED * high
+    is_centred = abs(left + right - columns[0].start - columns[-1].end) / 2 <= MAX_OFF_CENTRE * high
     if column and right <= x[column + 1] and not is_centred:
         return span._replace(left=column, right=column + 1, projected=False)
     return span
@@ -149,7 +149,12 @@ def centred_spans(
     held = {one: [w for r, c in _places(one) for w in at.get((r, c), ())] for one in spans}
     found = [one for one in spans if one.top >= header_rows or held[one]]
     for i, one in enumerate(found):
-        if one.bottom != one.top + 1 or one.bottom >= header_rows or one.right - one.left < 2 or one.score == RULED:
+        if (
+            one.bottom != one.top + 1
+            or one.bottom >= header_rows
+            or one.right - one.left < 2
+            or one.score == RULED_SCORE
+        ):
             continue
         r = one.top
         taken = {c for row, c in at if row == r and not one.left <= c < one.right}
@@ -169,7 +174,7 @@ def centred_spans(
             (b - a, -off, one._replace(left=a, right=b, projected=False))
             for a in wide
             for b in range(a + 2, len(columns) + 1)
-            if all(c in wide for c in range(a, b)) and (off := _off(a, b, box, wide)) <= CENTRED * high
+            if all(c in wide for c in range(a, b)) and (off := _off(a, b, box, wide)) <= MAX_OFF_CENTRE * high
         ]
         if choices:
             found[i] = max(choices)[-1]
@@ -256,7 +261,7 @@ def borders_of(intervals: Sequence[Interval]) -> list[float]:
     return [-float("inf"), *inner, float("inf")]
 
 
-def _parted(span: Span, lines: Sequence[Sequence[Word]], x: Sequence[float], high: float) -> Iterator[Span]:
+def _part_span(span: Span, lines: Sequence[Sequence[Word]], x: Sequence[float], high: float) -> Iterator[Span]:
     """The parts of a span between those borders of columns on whose two sides a line has texts that are apart."""
     blocks = [_blocks(line, high) for line in lines]
     cuts = [span.left]
@@ -284,7 +289,7 @@ def _of_numbers(span: Span, words: Sequence[Word], x: Sequence[float]) -> list[S
 def _blocks(line: Sequence[Word], high: float) -> list[tuple[float, float, float, float]]:
     blocks: list[tuple[float, float, float, float]] = []
     for word in sorted(line, key=lambda w: w.box):
-        if blocks and word.box[0] - blocks[-1][2] < APART * high:
+        if blocks and word.box[0] - blocks[-1][2] < MIN_CELL_GAP * high:
             blocks[-1] = bounding_box([blocks[-1], word.box])
         else:
             blocks.append(word.box)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from ...errors import InputError, nearest
 from ...images.boxes import Box, Detection, check_fraction
-from .boxes import HALF, bounding_box, check_box, inside, share
+from .boxes import HALF_SHARE, bounding_box, check_box, inside, share
 from .labels import shared_out, with_panels
 from .refine import join_header_rows, join_overlapping_columns, refine_columns, refine_rows
 from .spans import Span, centred_spans, checked_spans, header_spans
@@ -20,9 +20,9 @@ from .words import Interval, check_words, first_choices, join, overlapping, plac
 from .wrapped import join_wrapped_rows
 
 TABLE, COLUMN, ROW, HEADER = "table", "table column", "table row", "table column header"
-PROJECTED, SPANNING = "table projected row header", "table spanning cell"
+PROJECTED_HEADER, SPANNING_CELL = "table projected row header", "table spanning cell"
 # "table rotated" is a label of the detector of tables, and means nothing within a table that was turned.
-LABELS = (TABLE, COLUMN, ROW, HEADER, PROJECTED, SPANNING, "table rotated")
+LABELS = (TABLE, COLUMN, ROW, HEADER, PROJECTED_HEADER, SPANNING_CELL, "table rotated")
 
 # A row or column goes if better ones together cover this share of it.  Microsoft's code uses a quarter for columns, but
 # boxes of narrow columns are off by more than that, and one of two neighbours would go.
@@ -61,14 +61,14 @@ def build_table(
     InputError: a label that is not among LABELS, a score, threshold or confidence outside 0 ... 1, a box that is not
     finite or is upside down.
     """
-    found, table = _checked(objects, thresholds), None if box is None else check_box("box", box)
+    found, table = _above_thresholds(objects, thresholds), None if box is None else check_box("box", box)
     words = list(words or ())
     check_words(words)
     best = max(found[TABLE], key=lambda o: (o.score, o.box), default=None) if box is None else None
     if best is not None:
         table = best.box
     if table is not None:
-        found = {label: [o for o in of if inside(o.box, table) >= HALF] for label, of in found.items()}
+        found = {label: [o for o in of if inside(o.box, table) >= HALF_SHARE] for label, of in found.items()}
 
     scores = [o.score for o in found[TABLE]]
     rows, columns = intervals_of(found[ROW], ROW), intervals_of(found[COLUMN], COLUMN)
@@ -76,7 +76,7 @@ def build_table(
         return Table((), (), (), table or (0.0, 0.0, 0.0, 0.0), max(scores, default=0.0))
     around = bounding_box(o.box for o in found[ROW] + found[COLUMN])
     rows = rows or [Interval(around[1], around[3], None)]
-    own = _unspanned(words, rows, around, found[SPANNING] + found[PROJECTED])
+    own = _words_outside_spans(words, rows, around, found[SPANNING_CELL] + found[PROJECTED_HEADER])
     if columns:
         columns = refine_columns(rows, columns, own)
     columns = columns or [Interval(around[0], around[2], None)]
@@ -85,13 +85,13 @@ def build_table(
     rows = refine_rows(rows, columns, _inside(words, rows, columns), count_header_rows(found[HEADER], rows))
     if check_spans:
         header = count_header_rows(found[HEADER], rows)
-        rows = join_header_rows(rows, columns, _inside(words, rows, columns), header, found[SPANNING])
+        rows = join_header_rows(rows, columns, _inside(words, rows, columns), header, found[SPANNING_CELL])
         header = count_header_rows(found[HEADER], rows)
         rows = join_wrapped_rows(rows, columns, _inside(words, rows, columns), header)
     if len(rows) * len(columns) > MAX_POSITIONS:
         raise InputError(f"{len(rows)} rows and {len(columns)} columns, at most {MAX_POSITIONS:,} positions are built")
 
-    spanning = sorted(found[SPANNING] + found[PROJECTED], key=lambda o: (-o.score, o.box, o.label))
+    spanning = sorted(found[SPANNING_CELL] + found[PROJECTED_HEADER], key=lambda o: (-o.score, o.box, o.label))
     while True:  # again if rows or columns go, since the cells that span them shrink
         header_rows = count_header_rows(found[HEADER], rows)
         words = _inside(words, rows, columns)
@@ -112,7 +112,7 @@ def build_table(
         if not words or (len(full_rows) == len(rows) and len(full_columns) == len(columns)):
             break
         rows, columns = [rows[i] for i in sorted(full_rows)], [columns[i] for i in sorted(full_columns)]
-    spread, owner = _spread(spans, len(rows), len(columns))
+    spread, owner = _rectangles_of_cells(spans, len(rows), len(columns))
     held = place(words, rows, columns, ys, xs, owner, len(spread))
     x0, y0, x1, y1 = _extent(rows, columns)
     return Table(
@@ -125,7 +125,9 @@ def build_table(
     )
 
 
-def _checked(objects: Sequence[Detection], thresholds: float | Mapping[str, float]) -> dict[str, list[Detection]]:
+def _above_thresholds(
+    objects: Sequence[Detection], thresholds: float | Mapping[str, float]
+) -> dict[str, list[Detection]]:
     """The objects of each label with a score above its threshold."""
     if isinstance(thresholds, Mapping):
         for label in thresholds:
@@ -163,12 +165,12 @@ def intervals_of(objects: Sequence[Detection], label: str) -> list[Interval]:
     intervals = [Interval(o.box[axis], o.box[axis + 2], o.score) for o in objects if o.box[axis] < o.box[axis + 2]]
     kept: list[Interval] = []
     for interval in sorted(intervals, key=lambda interval: (-(interval.score or 0), interval)):
-        if _covered(interval, kept) < MAX_COVERED:
+        if _covered_share(interval, kept) < MAX_COVERED:
             kept.append(interval)
     return sorted(kept, key=lambda interval: (interval.start + interval.end, interval))
 
 
-def _covered(interval: Interval, others: Sequence[Interval]) -> float:
+def _covered_share(interval: Interval, others: Sequence[Interval]) -> float:
     """The share of an interval that the others cover together, as two rows may cover a tall one."""
     covered, reached = 0.0, interval.start
     for start, end in sorted((o.start, o.end) for o in others if o.start < interval.end and interval.start < o.end):
@@ -179,7 +181,7 @@ def _covered(interval: Interval, others: Sequence[Interval]) -> float:
 
 def count_header_rows(headers: Sequence[Detection], rows: Sequence[Interval]) -> int:
     """The number of header rows: all up to the end of the first run of rows that a header covers by half."""
-    covered = [any(share(row.start, row.end, o.box[1], o.box[3]) >= HALF for o in headers) for row in rows]
+    covered = [any(share(row.start, row.end, o.box[1], o.box[3]) >= HALF_SHARE for o in headers) for row in rows]
     if True not in covered:
         return 0
     end = covered.index(True)
@@ -194,10 +196,10 @@ def _spans(
     """The disjoint rectangles of the grid under spanning cells and projected row headers, the best first."""
     spans: list[Span] = []
     for label, score, box in objects:
-        (top, bottom), (left, right) = _snapped(box, rows, 1), _snapped(box, columns, 0)
+        (top, bottom), (left, right) = _range_of_box(box, rows, 1), _range_of_box(box, columns, 0)
         if top < header_rows < bottom:  # it must not cross the line below the header: the smaller part goes
             top, bottom = (top, header_rows) if 2 * header_rows >= top + bottom else (header_rows, bottom)
-        span = Span(top, bottom, left, right, score, label == PROJECTED)
+        span = Span(top, bottom, left, right, score, label == PROJECTED_HEADER)
         for i, better in enumerate(spans):
             if span[:4] == better[:4] and span.projected:  # detected as both, which Microsoft's code forgets
                 spans[i] = better._replace(projected=True)
@@ -208,9 +210,11 @@ def _spans(
     return spans
 
 
-def _snapped(box: Box, intervals: Sequence[Interval], axis: int) -> tuple[int, int]:
+def _range_of_box(box: Box, intervals: Sequence[Interval], axis: int) -> tuple[int, int]:
     """The range of rows or columns that a box covers by half, its end excluded; (0, 0) for none."""
-    covered = [i for i, one in enumerate(intervals) if share(one.start, one.end, box[axis], box[axis + 2]) >= HALF]
+    covered = [
+        i for i, one in enumerate(intervals) if share(one.start, one.end, box[axis], box[axis + 2]) >= HALF_SHARE
+    ]
     return (covered[0], covered[-1] + 1) if covered else (0, 0)
 
 
@@ -250,10 +254,10 @@ def _extent(rows: Sequence[Interval], columns: Sequence[Interval]) -> Box:
 def _inside(words: Sequence[Word], rows: Sequence[Interval], columns: Sequence[Interval]) -> list[Word]:
     """The words in the table that are not blank."""
     extent = _extent(rows, columns)
-    return [word for word in words if inside(word.box, extent) >= HALF and word.text.strip()]
+    return [word for word in words if inside(word.box, extent) >= HALF_SHARE and word.text.strip()]
 
 
-def _unspanned(
+def _words_outside_spans(
     words: Sequence[Word], rows: Sequence[Interval], around: Box, spanning: Sequence[Detection]
 ) -> list[Word]:
     """The words of the rows within `around` that are in no spanning cell lower than two rows.
@@ -263,10 +267,10 @@ def _unspanned(
     held = _inside(words, rows, [Interval(around[0], around[2], None)])
     low = 2 * statistics.median(row.end - row.start for row in rows)
     boxes = [o.box for o in spanning if o.box[3] - o.box[1] < low]
-    return [word for word in held if all(inside(word.box, box) < HALF for box in boxes)]
+    return [word for word in held if all(inside(word.box, box) < HALF_SHARE for box in boxes)]
 
 
-def _spread(spans: Sequence[Span], rows: int, columns: int) -> tuple[list[Span], list[list[int]]]:
+def _rectangles_of_cells(spans: Sequence[Span], rows: int, columns: int) -> tuple[list[Span], list[list[int]]]:
     """The rectangles of all cells, row by row, and the index of the rectangle at each position of the grid."""
     corners = {(span.top, span.left): span for span in spans}
     spread: list[Span] = []

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import grey_of
-from .boxes import HALF, inside, share
+from .boxes import HALF_SHARE, inside, share
 from .cell_borders import INK
 from .table import Table, Word
 from .text_lines import blocks_of, word_lines
@@ -24,23 +24,26 @@ TEXT_GAP = 1.0  # heights of a line: words of a sentence are nearer, those of tw
 WORD_GAP = 0.6  # heights of a line: words that are nearer are one text, whatever borders are between them
 FEW_LINES = 2  # lines of a table that are left, whatever looks like a title
 PROSE_WORDS, PROSE_LINES, PROSE = 4, 2, 0.35  # words of a line in mid-sentence, such lines, their share of all letters
-MARKED = 0.2  # of these lines: so many have commas or full stops
-SOME = 0.25  # of the rows: a column with text in fewer does not count
-SHADE, FILLED = 12, 0.2  # grey levels between the papers of a page and of a filled row; the share of a line with it
+MIN_PUNCTUATED = 0.2  # share of these lines: so many have commas or full stops
+MIN_COLUMN_ROWS = 0.25  # share of the rows: a column with text in fewer does not count
+SHADE, MIN_SHADED = 12, 0.2  # grey levels between the papers of a page and of a filled row; the share of a line with it
 TICK = re.compile(r"-?\d+(\.\d+)?")
 YEARS = range(1900, 2101)
-TICKS, EVEN = 5, 0.01  # numbers of an axis, at least; the share of a step by which another one may differ
+TICKS, MAX_STEP_ERROR = 5, 0.01  # numbers of an axis, at least; the share of a step by which another one may differ
 PANEL_TICKS = 4  # numbers in one cell, at least, where another cell has the same
-CUT = 0.25  # of a word's height or width on both sides of an edge that cuts it
-LINE, FIGURES = 0.6, 0.2  # of a place's width: a rule, or a fill, across it; of its texts, that are numbers in a table
+CUT = 0.25  # share of a word's height or width on both sides of an edge that cuts it
+LINE, FIGURES = (
+    0.6,
+    0.2,
+)  # shares of a place's width: a rule, or a fill, across it; of its texts, that are numbers in a table
 PROSE_BESIDE = 0.5  # the share of all letters in such lines, if they are of one column
-LONG = 16  # words of a text: paragraphs, if most are as long
-FIELDS = 0.4  # of the texts: names of fields, "Date:"
-ALONE, LONE = 0.7, 3  # the share of rows that are a list's or hold one text; so many, at least
+LONG_TEXT = 16  # words of a text: paragraphs, if most are as long
+FIELDS = 0.4  # share of the texts: names of fields, "Date:"
+MIN_LONE_SHARE, MIN_LONE_ROWS = 0.7, 3  # the share of rows that are a list's or hold one text; so many, at least
 MARK = re.compile(r"[•◦▪‣–−—*e-]|\(?(\d{1,2}|[a-z])[.)]|\d{1,2}(\.\d{1,2})+\.?")
-NUMBERED, PAGE = re.compile(r"\d+(\.\d+)*\.?\s+[^\W\d_]"), re.compile(r"[1-9]\d{0,3}")
-LEGIBLE = re.compile(r"\w\w")
-SPARSE, MANY = 0.35, 12  # the share of cells with text, below which as many cells are a chart
+NUMBERED_HEADING, PAGE = re.compile(r"\d+(\.\d+)*\.?\s+[^\W\d_]"), re.compile(r"[1-9]\d{0,3}")
+TWO_LETTERS = re.compile(r"\w\w")
+MIN_TEXT_SHARE, MIN_CHART_CELLS = 0.35, 12  # the share of cells with text, below which as many cells are a chart
 
 
 def without_titles_and_notes(words: Sequence[Word], table: Table, rule: float | None = None) -> list[Word]:
@@ -51,8 +54,10 @@ def without_titles_and_notes(words: Sequence[Word], table: Table, rule: float | 
     """
     if not table.cells:
         return list(words)
-    lines = [_Line(line, table) for line in word_lines([w for w in words if inside(w.box, table.box) >= HALF])]
-    if sum(line.is_text for line in lines) > HALF * len(lines):  # columns so close that all lines look like one text
+    lines = [_Line(line, table) for line in word_lines([w for w in words if inside(w.box, table.box) >= HALF_SHARE])]
+    if sum(line.is_text for line in lines) > HALF_SHARE * len(
+        lines
+    ):  # columns so close that all lines look like one text
         return list(words)
     first, last = 0, len(lines)
     while last - first > FEW_LINES and lines[first].is_title(first, rule):
@@ -125,13 +130,13 @@ def why_no_table(
         return "has hardly any text in its cells, as a chart" if is_read and _is_bare(table) else None
     if not texts:
         return "has no text"
-    if table.shape[1] == 1 or (table.shape[0] == 1 and held < HALF):
+    if table.shape[1] == 1 or (table.shape[0] == 1 and held < HALF_SHARE):
         return "is one column, or one row of a page"
     if _is_prose(table) and not _has_ruled_header(table, rules):
         return "is text in columns"
     if _is_one_text(table):
         return "is text in lines"
-    if not is_drawn and held < HALF:
+    if not is_drawn and held < HALF_SHARE:
         if sum(text.rstrip().endswith(":") for text in texts) >= FIELDS * len(texts):
             return "has names of fields, as a form or a letter"
         if table.shape[1] == 2 and _is_list(table.rows(repeat=False)):
@@ -140,14 +145,16 @@ def why_no_table(
         return "is a table of contents"
     figures = sum(sum(map(str.isdigit, text)) >= max(1, sum(map(str.isalpha, text))) for text in texts)
     if figures < FIGURES * len(texts):
-        if not any(map(LEGIBLE.search, texts)):
+        if not any(map(TWO_LETTERS.search, texts)):
             return "has neither words nor numbers"
-        if len(rules) < 2 and (_is_prose(table, PROSE_BESIDE) or len(" ".join(texts).split()) >= LONG * len(texts)):
+        if len(rules) < 2 and (
+            _is_prose(table, PROSE_BESIDE) or len(" ".join(texts).split()) >= LONG_TEXT * len(texts)
+        ):
             return "is text beside a figure or a list"
-    are_few = len(table.cells) <= MANY and not is_read
-    if are_few and not is_drawn and held < HALF and figures < FIGURES * len(texts):
+    are_few = len(table.cells) <= MIN_CHART_CELLS and not is_read
+    if are_few and not is_drawn and held < HALF_SHARE and figures < FIGURES * len(texts):
         return "has a few texts, without rules, fills and numbers"
-    if len(table.cells) >= MANY and len(texts) < SPARSE * len(table.cells):
+    if len(table.cells) >= MIN_CHART_CELLS and len(texts) < MIN_TEXT_SHARE * len(table.cells):
         return "has hardly any text in its cells, as a chart"
     rows = table.rows(repeat=False)
     across = [" ".join(row).split() for row in rows[table.shape[0] // 2 :]]
@@ -166,7 +173,7 @@ def _is_bare(table: Table) -> bool:
     """Return True for many cells of which no row and no column has a text in half: a blank form has in its first."""
     rows = table.rows(repeat=False)
     lines = [*rows, *zip(*rows, strict=True)]
-    return len(table.cells) >= MANY and all(sum(map(bool, line)) < HALF * len(line) for line in lines)
+    return len(table.cells) >= MIN_CHART_CELLS and all(sum(map(bool, line)) < HALF_SHARE * len(line) for line in lines)
 
 
 def _is_one_text(table: Table) -> bool:
@@ -176,27 +183,29 @@ def _is_one_text(table: Table) -> bool:
     """
     rows = [[cell for cell in table.cells if cell.row == r and cell.text] for r in range(table.shape[0])]
     lines = [" ".join(cell.text for cell in row) for row in rows if row]
-    if len(lines) < LONE or len(" ".join(lines).split()) < PROSE_WORDS * len(lines):
+    if len(lines) < MIN_LONE_ROWS or len(" ".join(lines).split()) < PROSE_WORDS * len(lines):
         return False
-    wide = HALF * (table.box[2] - table.box[0])
+    wide = HALF_SHARE * (table.box[2] - table.box[0])
     alone = sum(len(row) == 1 and row[0].box[2] - row[0].box[0] > wide for row in rows)
-    going_on = sum(map(len, _going_on(lines))) >= HALF * sum(map(len, lines))
-    return alone >= ALONE * len(lines) or (going_on and len(table.cells) < HALF * math.prod(table.shape))
+    going_on = sum(map(len, _going_on(lines))) >= HALF_SHARE * sum(map(len, lines))
+    return alone >= MIN_LONE_SHARE * len(lines) or (going_on and len(table.cells) < HALF_SHARE * math.prod(table.shape))
 
 
 def _is_list(rows: Sequence[Sequence[str]]) -> bool:
     """Return True for two columns of which the first has what a list's lines begin with: "1.", "2.3", "a)", "-"."""
     marks = [row[0] for row in rows if row[0]]
-    return len(marks) >= LONE and sum(bool(MARK.fullmatch(mark)) for mark in marks) >= ALONE * len(marks)
+    return len(marks) >= MIN_LONE_ROWS and sum(bool(MARK.fullmatch(mark)) for mark in marks) >= MIN_LONE_SHARE * len(
+        marks
+    )
 
 
 def _is_contents(rows: Sequence[Sequence[str]]) -> bool:
     """Return True for names of which most are numbered, with the numbers of their pages, which go up, at the end."""
     pages = [int(row[-1]) for row in rows if PAGE.fullmatch(row[-1])]
     names = [" ".join(row[:-1]) for row in rows if PAGE.fullmatch(row[-1])]
-    numbered = sum(bool(NUMBERED.match(name)) for name in names)
+    numbered = sum(bool(NUMBERED_HEADING.match(name)) for name in names)
     ascending = all(a <= b for a, b in itertools.pairwise(pages))
-    return len(pages) >= max(TICKS, HALF * len(rows)) and ascending and numbered >= HALF * len(names)
+    return len(pages) >= max(TICKS, HALF_SHARE * len(rows)) and ascending and numbered >= HALF_SHARE * len(names)
 
 
 def _has_axis(rows: Sequence[Sequence[str]], column: int) -> bool:
@@ -204,7 +213,7 @@ def _has_axis(rows: Sequence[Sequence[str]], column: int) -> bool:
     cells = [row[column] for row in rows]
     own = sum(map(bool, cells))
     others = sum(bool(text) for row in rows for text in row) - own
-    if others >= HALF * own * (len(rows[0]) - 1):
+    if others >= HALF_SHARE * own * (len(rows[0]) - 1):
         return False
     ways = ["".join(text.split()) for text in cells if text], " ".join(cells).split()  # "1 500", or several in a cell
     return any(_is_axis(texts[::-1]) and not _are_counted(texts) for texts in ways)
@@ -238,7 +247,7 @@ def _is_axis(texts: Sequence[str], least: int = TICKS) -> bool:
     if len(numbers) < least:
         return False
     steps = [b - a for a, b in itertools.pairwise(numbers)]
-    return steps[0] > 0 and all(abs(step - steps[0]) <= EVEN * steps[0] for step in steps)
+    return steps[0] > 0 and all(abs(step - steps[0]) <= MAX_STEP_ERROR * steps[0] for step in steps)
 
 
 def _numbers(texts: Sequence[str]) -> list[float]:
@@ -267,9 +276,9 @@ def _is_prose(table: Table, alone: float = 1.0) -> bool:
         return False
     running = sum(len(own) >= PROSE_LINES for own in going_on)
     marked = sum(any(mark in text[:-1] for mark in ".,;") for text in lines)
-    large = sum(len(column) >= SOME * table.shape[0] for column in columns)
+    large = sum(len(column) >= MIN_COLUMN_ROWS * table.shape[0] for column in columns)
     several = running > 1 or sum(map(len, lines)) >= alone * every
-    return running >= max(1, large) or (several and marked >= MARKED * len(lines))
+    return running >= max(1, large) or (several and marked >= MIN_PUNCTUATED * len(lines))
 
 
 def _going_on(lines: Sequence[str]) -> list[str]:
@@ -281,7 +290,7 @@ def _going_on(lines: Sequence[str]) -> list[str]:
     ]
 
 
-def fitted(table: Table, place: Box, pixels: np.ndarray, words: Sequence[Word]) -> Table:
+def fit_to_ink(table: Table, place: Box, pixels: np.ndarray, words: Sequence[Word]) -> Table:
     """The table with its outer edges where the ink of its place ends, in pixels (Y, X, 3) of its crop.
 
     An edge stays where the place's edge would cut words off the table, or where words between are no part of it.
@@ -291,7 +300,7 @@ def fitted(table: Table, place: Box, pixels: np.ndarray, words: Sequence[Word]) 
     unlike = np.abs(grey - np.median(grey))[y : int(place[3]) + 1, x : int(place[2]) + 1]
     if not unlike.size or not table.cells:
         return table
-    ys, xs = (np.flatnonzero((unlike > INK).any(axis) | ((unlike > SHADE).mean(axis) >= FILLED)) for axis in (1, 0))
+    ys, xs = (np.flatnonzero((unlike > INK).any(axis) | ((unlike > SHADE).mean(axis) >= MIN_SHADED)) for axis in (1, 0))
     if not len(ys) or not len(xs):
         return table
     ends = x + int(xs[0]), y + int(ys[0]), x + int(xs[-1]) + 1, y + int(ys[-1]) + 1
@@ -300,13 +309,13 @@ def fitted(table: Table, place: Box, pixels: np.ndarray, words: Sequence[Word]) 
         for k, (own, end) in enumerate(zip(table.box, ends, strict=True))
     )
 
-    def moved(of: Box) -> Box:
+    def move_edges(of: Box) -> Box:
         x0, y0, x1, y1 = (new if old == edge else edge for edge, old, new in zip(of, table.box, box, strict=True))
         return x0, y0, x1, y1
 
-    cells = tuple(replace(cell, box=moved(cell.box)) for cell in table.cells)
-    rows, columns = (tuple(map(moved, of)) for of in (table.row_boxes, table.column_boxes))
-    return replace(table, cells=cells, row_boxes=rows, column_boxes=columns, box=moved(table.box))
+    cells = tuple(replace(cell, box=move_edges(cell.box)) for cell in table.cells)
+    rows, columns = (tuple(map(move_edges, of)) for of in (table.row_boxes, table.column_boxes))
+    return replace(table, cells=cells, row_boxes=rows, column_boxes=columns, box=move_edges(table.box))
 
 
 def _is_free(side: int, own: float, end: float, table: Table, words: Sequence[Word]) -> bool:
@@ -323,4 +332,4 @@ def _is_free(side: int, own: float, end: float, table: Table, words: Sequence[Wo
 
 
 def _is_beside(box: Box, other: Box, axis: int) -> bool:
-    return share(box[axis], box[axis + 2], other[axis], other[axis + 2]) >= HALF
+    return share(box[axis], box[axis + 2], other[axis], other[axis + 2]) >= HALF_SHARE

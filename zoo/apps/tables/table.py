@@ -13,7 +13,7 @@ from ..documents import Word
 from ..documents.word import check_number, set_fields
 from . import as_frame, as_html, as_json, as_text, as_xlsx
 from .export import write_text
-from .flat import flat
+from .flat import flatten
 from .from_html import from_html
 from .grid import Cell, Grid
 
@@ -25,7 +25,7 @@ class Table(Grid):
     """A `Grid` with the place where it was found, the words that it left out, and exports."""
 
     source: str | None = None  # the name of the document
-    page: int | None = None  # of the document, from 1
+    page: int | None = None  # number of the document's page, the first is 1
     outside: tuple[Word, ...] = ()  # words in the place of the table that are in no cell
     # The page of each row, its box and the boxes of its cells, for a table that was joined from several pages.  `box`
     # and `column_boxes` are on the first page.
@@ -69,7 +69,7 @@ class Table(Grid):
     to_pandas = as_frame.to_pandas
     to_polars = as_frame.to_polars
     to_records = as_frame.to_records
-    flat = flat
+    flat = flatten
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Table:

@@ -17,7 +17,7 @@ from ...images.boxes import Box
 from ...warning import warn
 from ..documents import Word
 from ..documents.text_layer import OTHER_LETTERS
-from .boxes import HALF, bounding_box, inside, shared_height
+from .boxes import HALF_SHARE, bounding_box, inside, shared_height
 from .doubts import add_doubts
 from .ocr import OcrEngine
 from .reading import GuessedWord, LineReader, read_boxes
@@ -34,7 +34,7 @@ KNOWN_CONFIDENCE = (
     0.95  # median confidence of readings in a script that the reader knows: 1.0 in Latin, 0.7 in Cyrillic
 )
 MIN_CONFIDENCE = 0.5  # confidence of a reading that is taken
-MAX_GAP = 0.6  # of a line's height: words that are nearer are read together
+MAX_GAP = 0.6  # share of a line's height: words that are nearer are read together
 MAX_PIECES = 1000  # pieces of text of a page
 
 
@@ -59,7 +59,7 @@ def read_doubted_words(words: Sequence[Word], read: Reading | None) -> list[Word
         return list(words)
     found: list[Word | None] = list(words)
     alike = [
-        _alike(_text(words, piece), one.text)
+        _similarity(_text(words, piece), one.text)
         for piece, one in zip(longest, sample, strict=True)
         if words[piece[0]].doubt == OTHER_LETTERS
     ]
@@ -68,7 +68,7 @@ def read_doubted_words(words: Sequence[Word], read: Reading | None) -> list[Word
         pieces = [piece for piece in pieces if words[piece[0]].doubt != OTHER_LETTERS]
         doubted = [i for piece in pieces for i in piece]
     letters = [len(word.text) for word in words]
-    if sum(letters[i] for i in doubted) >= HALF * sum(letters):
+    if sum(letters[i] for i in doubted) >= HALF_SHARE * sum(letters):
         warn(f"{what}, and the page is read in its picture: {_reasons(words, doubted)}")
         return None
     for piece, one in zip(pieces, _readings(words, pieces, read), strict=True):
@@ -111,7 +111,7 @@ def _pieces(words: Sequence[Word], numbers: Sequence[int]) -> list[list[int]]:
 
 def _go_on(a: Word, b: Word) -> bool:
     height = a.box[3] - a.box[1]
-    is_next = 0 <= b.box[0] - a.box[2] <= MAX_GAP * height and shared_height(a.box, b.box) >= HALF
+    is_next = 0 <= b.box[0] - a.box[2] <= MAX_GAP * height and shared_height(a.box, b.box) >= HALF_SHARE
     return is_next and a.doubt == b.doubt
 
 
@@ -121,7 +121,7 @@ def _readings(words: Sequence[Word], pieces: Sequence[Sequence[int]], read: Read
     found: list[list[Word]] = [[] for _ in boxes]
     for word in read(boxes):
         of_boxes = [inside(word.box, box) for box in boxes]
-        if max(of_boxes) >= HALF:
+        if max(of_boxes) >= HALF_SHARE:
             found[of_boxes.index(max(of_boxes))].append(word)
     return [
         Word(join(of), box, min((_confidence(word) for word in of), default=0.0), 0.0)
@@ -137,7 +137,7 @@ def _text(words: Sequence[Word], piece: Sequence[int]) -> str:
     return " ".join(words[i].text for i in piece)
 
 
-def _alike(a: str, b: str) -> float:
+def _similarity(a: str, b: str) -> float:
     """The share of letters and figures that two texts have in common, in their order."""
     one, other = ([c for c in text.casefold() if c.isalnum()] for text in (a, b))
     return SequenceMatcher(None, one, other, autojunk=False).ratio()

@@ -14,20 +14,30 @@ import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import grey_of, spans, split_ink
-from .boxes import HALF, bounding_box
+from .boxes import HALF_SHARE, bounding_box
 from .cell_borders import INK
 from .table import Word
 
 RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
-DOTS, DOT, EVEN = 12, 20, 0.9  # a rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike
-LEADER, LOW = 6, 3  # the fewest dots of a leader; pixels: the greatest size of a dot
-HIGHEST, FAR = 5, 2.4  # pixels: the greatest size of dots so many times their width apart
-ACROSS = 0.8  # of a crop's width: a longer row of dots is a rule
-LONGEST = 2000  # pixels of a place's side at which its lines are looked at, which bounds memory
-LETTER_GAP, COLUMN_GAP = 0.15, 0.7  # of a line's height: the least gap between two words, and between two columns
-HIGH, LOW_PART = 1.6, 0.3  # of the usual height of lines: two lines in one; of the former: what is lower is no line
-FULL = 0.7  # of the blocks that a well-filled line has: lines with fewer say nothing about columns
-GUTTER = 0.1  # of the well-filled lines: a gap between columns may be crossed by so many
+DOTS, DOT, MIN_REGULAR = (
+    12,
+    20,
+    0.9,
+)  # a rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike
+LEADER, SMALL_DOT = 6, 3  # the fewest dots of a leader; pixels: the greatest size of a dot
+LARGE_DOT, MIN_DOT_PITCH = 5, 2.4  # pixels: the greatest size of dots so many times their width apart
+MIN_RULE_WIDTH = 0.8  # share of a crop's width: a longer row of dots is a rule
+MAX_SIDE = 2000  # pixels of a place's side at which its lines are looked at, which bounds memory
+LETTER_GAP, COLUMN_GAP = (
+    0.15,
+    0.7,
+)  # shares of a line's height: the least gap between two words, and between two columns
+TWO_LINES_HEIGHT, LOW_PART = (
+    1.6,
+    0.3,
+)  # of the usual height of lines: two lines in one; of the former: what is lower is no line
+WELL_FILLED = 0.7  # share of the blocks that a well-filled line has: lines with fewer say nothing about columns
+GUTTER = 0.1  # share of the well-filled lines: a gap between columns may be crossed by so many
 
 
 def text_lines(pixels: np.ndarray, words: Sequence[Word] | None) -> list[list[Box]]:
@@ -41,7 +51,7 @@ def word_lines(words: Sequence[Word]) -> list[list[Word]]:
     high = statistics.median(w.box[3] - w.box[1] for w in words) if words else 0.0
     lines: list[list[Word]] = []
     for word in sorted((w for w in words if w.text.strip()), key=lambda w: w.box[3]):
-        if lines and word.box[3] - lines[-1][0].box[3] < HALF * (high or 1.0):
+        if lines and word.box[3] - lines[-1][0].box[3] < HALF_SHARE * (high or 1.0):
             lines[-1].append(word)
         else:
             lines.append([word])
@@ -63,7 +73,7 @@ def ink_lines(ink: np.ndarray) -> list[list[Box]]:
 def ink_blocks(pixels: np.ndarray, lines: Sequence[Sequence[Box]]) -> list[Box]:
     """The boxes of the ink of lines, those of high lines, in which a cell over rows hides the gap, cut where it is."""
     heights = [line[0][3] - line[0][1] for line in lines]
-    high = HIGH * statistics.median(heights) if heights else 0.0
+    high = TWO_LINES_HEIGHT * statistics.median(heights) if heights else 0.0
     if not any(height > high for height in heights):
         return [box for line in lines for box in line]
     ink, boxes = ink_without_rules(pixels), []
@@ -73,11 +83,11 @@ def ink_blocks(pixels: np.ndarray, lines: Sequence[Sequence[Box]]) -> list[Box]:
             continue
         for x0, y0, x1, y1 in line:
             parts = spans(np.any(ink[int(y0) : int(y1), int(x0) : int(x1)], 1))
-            boxes += [(x0, y0 + a, x1, y0 + b) for a, b in _joined(parts, LOW_PART * high)]
+            boxes += [(x0, y0 + a, x1, y0 + b) for a, b in _join_low_parts(parts, LOW_PART * high)]
     return boxes
 
 
-def _joined(parts: Sequence[tuple[int, int]], least: float) -> list[tuple[int, int]]:
+def _join_low_parts(parts: Sequence[tuple[int, int]], least: float) -> list[tuple[int, int]]:
     """Parts from the top down, those lower than `least`, such as the dot of an i, joined to the one after or before."""
     found: list[tuple[int, int]] = []
     for a, b in parts:
@@ -101,7 +111,7 @@ def letter_height(ink: np.ndarray) -> float:
 
     It is the median height of the runs of ink down each column of pixels, once gaps within words are closed, by ink.
     """
-    ink = ink[:LONGEST, : 2 * LONGEST]
+    ink = ink[:MAX_SIDE, : 2 * MAX_SIDE]
     if not ink.any():
         return 0.0
     begins, ends = runs_of(closed(ink, 6).T)
@@ -114,26 +124,26 @@ def closed(ink: np.ndarray, gap: int) -> np.ndarray:
     begins, ends = runs_of(ink)
     wide = ink.shape[1] + 1
     near = (begins[1:] - ends[:-1] <= gap) & (begins[1:] // wide == ends[:-1] // wide)
-    return filled(ink.shape, np.delete(begins, np.flatnonzero(near) + 1), np.delete(ends, np.flatnonzero(near)))
+    return fill_runs(ink.shape, np.delete(begins, np.flatnonzero(near) + 1), np.delete(ends, np.flatnonzero(near)))
 
 
 def ink_without_dots(pixels: np.ndarray) -> np.ndarray:
     """The pixels (Y, X) of `text_ink` without rules of dots, and without leaders."""
     ink = text_ink(pixels)
-    return ink & ~_dotted(ink)
+    return ink & ~_find_dotted_rules(ink)
 
 
 def ink_without_rules(pixels: np.ndarray) -> np.ndarray:
     """The ink of text, (Y, X) bool, without rules, also of dots, and without edges of filled cells."""
     ink = text_ink(pixels)
-    return ink & ~(long_runs(ink) | long_runs(ink.T).T | _dotted(ink))
+    return ink & ~(long_runs(ink) | long_runs(ink.T).T | _find_dotted_rules(ink))
 
 
 def long_runs(ink: np.ndarray, least: float = RULE) -> np.ndarray:
     """(Y, X) bool: the pixels of runs along X that are so long or longer."""
     begins, ends = runs_of(ink)
     long = ends - begins >= least
-    return filled(ink.shape, begins[long], ends[long])
+    return fill_runs(ink.shape, begins[long], ends[long])
 
 
 def runs_of(ink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +157,7 @@ def runs_of(ink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return edges[::2], edges[1::2]
 
 
-def filled(shape: tuple[int, ...], begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def fill_runs(shape: tuple[int, ...], begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Ink of a shape (Y, X), whose runs these are (`runs_of`)."""
     steps = np.zeros(shape[0] * (shape[1] + 1) + 1, np.int8)
     steps[begins] = 1
@@ -155,7 +165,7 @@ def filled(shape: tuple[int, ...], begins: np.ndarray, ends: np.ndarray) -> np.n
     return steps[:-1].cumsum(dtype=np.int8).view(bool).reshape(shape[0], shape[1] + 1)[:, :-1]
 
 
-def _dotted(ink: np.ndarray) -> np.ndarray:
+def _find_dotted_rules(ink: np.ndarray) -> np.ndarray:
     """(Y, X) bool: the rules along X of dots or dashes, and leaders."""
     found = np.zeros_like(ink)
     for y, x0, x1 in _dots(ink, True):
@@ -175,15 +185,15 @@ def _dots(ink: np.ndarray, dashes: bool) -> Iterator[tuple[int, int, int]]:
             continue
         y, dots = int(ys[first]), slice(first, last + 2)
         widest = int(statistics.median(sizes[dots].tolist())) + 1
-        large = widest > LOW and pitches[first] >= FAR * widest  # small letters are as high, and nearer
-        low = min(least, HIGHEST if large else LOW)
+        large = widest > SMALL_DOT and pitches[first] >= MIN_DOT_PITCH * widest  # small letters are as high, and nearer
+        low = min(least, LARGE_DOT if large else SMALL_DOT)
         for a, b in spans(_are_low(ink, y, begins[dots], ends[dots], low)):  # a letter may end the run
             own = sizes[first + a : first + b]
             enough = len(own) >= (LEADER if own.max() <= low else DOTS) and (dashes or own.max() <= low)
             x0, x1 = int(begins[first + a]), int(ends[first + b - 1])
             if (
                 enough
-                and np.mean(np.abs(own - np.median(own)) <= 1) >= EVEN
+                and np.mean(np.abs(own - np.median(own)) <= 1) >= MIN_REGULAR
                 and _are_low(ink, y, np.array([x0]), np.array([x1]), low).all()
             ):
                 yield y, x0, x1
@@ -202,10 +212,10 @@ def without_leader_dots(pixels: np.ndarray) -> np.ndarray:
     """The pixels (Y, X, 3) of a crop with paper in place of leaders and dotted rules, which are no text."""
     clean, ink = pixels, text_ink(pixels)
     for y, x0, x1 in _dots(ink, False):
-        if x1 - x0 < ACROSS * pixels.shape[1]:
+        if x1 - x0 < MIN_RULE_WIDTH * pixels.shape[1]:
             clean = pixels.copy() if clean is pixels else clean
-            top = max(0, y - HIGHEST)
-            rows = spans(np.any(ink[top : y + HIGHEST + 1, x0:x1], 1))
+            top = max(0, y - LARGE_DOT)
+            rows = spans(np.any(ink[top : y + LARGE_DOT + 1, x0:x1], 1))
             a, b = next((a, b) for a, b in rows if a <= y - top < b)  # what is near may be a letter
             band = slice(max(0, top + a - 1), top + b + 1), slice(max(0, x0 - 1), x1 + 1)
             clean[band] = np.median(pixels[band], (0, 1)).astype(np.uint8)
@@ -230,7 +240,7 @@ def columns_of(lines: Sequence[Sequence[Box]], width: int) -> list[tuple[float, 
         return []
     lines = [blocks_of(line) for line in lines]
     most = sorted(len(line) for line in lines)[(3 * len(lines)) // 4]
-    full = [line for line in lines if len(line) >= max(2, FULL * most)]
+    full = [line for line in lines if len(line) >= max(2, WELL_FILLED * most)]
     change = np.zeros(width + 2)
     for x0, _, x1, _ in itertools.chain(*full):
         change[min(max(0, int(x0)), width)] += 1

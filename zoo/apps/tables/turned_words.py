@@ -14,15 +14,15 @@ import numpy as np
 
 from ...images.boxes import Box
 from ..documents import Word
-from .boxes import HALF, bounding_box, share
+from .boxes import HALF_SHARE, bounding_box, share
 from .direction import quarters
 from .grid import Cell
 from .table import Table
 from .words import join
 
-MAX_GAP = 0.6  # of a line's height, here its width: words on their side that are nearer, end to end, are one line
-MAX_FAR = 1.5  # of it: a line that is farther above the first row, or beside the first or last column, is none of its
-MIN_INSIDE = 0.9  # of a line beside rows: what is longer stands in the page's margin
+MAX_GAP = 0.6  # share of a line's height, here its width: words on their side that are nearer, end to end, are one line
+MAX_FAR = 1.5  # times that: a line farther above the first row, or beside the outer columns, is none of theirs
+MIN_INSIDE = 0.9  # share of a line beside rows: what is longer stands in the page's margin
 
 
 def split_directions(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
@@ -51,7 +51,10 @@ def _line(words: Sequence[Word]) -> Word:
 def _go_on(a: Box, b: Box) -> bool:
     """True if one word on its side follows another in their line."""
     gap = max(a[1], b[1]) - min(a[3], b[3])
-    return gap <= MAX_GAP * (a[2] - a[0]) and min(share(a[0], a[2], b[0], b[2]), share(b[0], b[2], a[0], a[2])) >= HALF
+    return (
+        gap <= MAX_GAP * (a[2] - a[0])
+        and min(share(a[0], a[2], b[0], b[2]), share(b[0], b[2], a[0], a[2])) >= HALF_SHARE
+    )
 
 
 def with_turned_lines(table: Table, lines: Sequence[Word], words: Sequence[Word]) -> Table:
@@ -77,7 +80,7 @@ def _rows_beside(table: Table, box: Box) -> list[int]:
     return [
         r
         for r, row in enumerate(table.row_boxes)
-        if max(share(row[1], row[3], box[1], box[3]), share(box[1], box[3], row[1], row[3])) >= HALF
+        if max(share(row[1], row[3], box[1], box[3]), share(box[1], box[3], row[1], row[3])) >= HALF_SHARE
     ]
 
 
@@ -86,9 +89,12 @@ def _is_heading(table: Table, line: Word) -> bool:
     head = table.header_rows
     begin = table.row_boxes[head][1] if head < table.shape[0] else table.row_boxes[-1][3]
     x0, y0, x1, y1 = line.box
-    within = share(x0, x1, table.box[0], table.box[2]) >= HALF
+    within = share(x0, x1, table.box[0], table.box[2]) >= HALF_SHARE
     return (
-        within and (y0 + y1) / 2 < begin and y1 - begin < HALF * (x1 - x0) and table.box[1] - y1 < MAX_FAR * (x1 - x0)
+        within
+        and (y0 + y1) / 2 < begin
+        and y1 - begin < HALF_SHARE * (x1 - x0)
+        and table.box[1] - y1 < MAX_FAR * (x1 - x0)
     )
 
 
@@ -116,15 +122,15 @@ def _with_headings(table: Table, lines: Sequence[Word]) -> Table:
     if top >= table.box[1]:
         return replace(table, cells=tuple(cells))
 
-    def higher(box: Box) -> Box:
+    def raise_box(box: Box) -> Box:
         return box[0], min(box[1], top), box[2], box[3]
 
     return replace(
         table,
-        cells=tuple(replace(cell, box=higher(cell.box)) if cell.row == 0 else cell for cell in cells),
-        row_boxes=(higher(table.row_boxes[0]), *table.row_boxes[1:]),
-        column_boxes=tuple(map(higher, table.column_boxes)),
-        box=higher(table.box),
+        cells=tuple(replace(cell, box=raise_box(cell.box)) if cell.row == 0 else cell for cell in cells),
+        row_boxes=(raise_box(table.row_boxes[0]), *table.row_boxes[1:]),
+        column_boxes=tuple(map(raise_box, table.column_boxes)),
+        box=raise_box(table.box),
     )
 
 
@@ -190,7 +196,7 @@ def _cells_at(table: Table, rows: Sequence[int], column: int) -> list[int]:
 def _free_side(table: Table, box: Box, column: int, words: Sequence[Word]) -> int | None:
     """0 if a box is to the left of all words of a column, 1 if it is to the right, None if it is between them."""
     x0, x1 = table.column_boxes[column][0], table.column_boxes[column][2]
-    own = [word.box for word in words if share(word.box[0], word.box[2], x0, x1) >= HALF]
+    own = [word.box for word in words if share(word.box[0], word.box[2], x0, x1) >= HALF_SHARE]
     if all(box[2] <= other[0] for other in own):
         return 0
     return 1 if all(other[2] <= box[0] for other in own) else None
@@ -199,7 +205,7 @@ def _free_side(table: Table, box: Box, column: int, words: Sequence[Word]) -> in
 def _with_column(table: Table, at: int, box: Box) -> Table:
     """The table with an empty column as wide as a box, before column `at`; cells across that place become wider."""
 
-    def beside(other: Box, is_before: bool) -> Box:
+    def part_of_box_beside(other: Box, is_before: bool) -> Box:
         """The part of a box of another column that is on its side of the new one."""
         x0, y0, x1, y1 = other
         return (x0, y0, max(x0, min(x1, box[0])), y1) if is_before else (min(x1, max(x0, box[2])), y0, x1, y1)
@@ -207,7 +213,7 @@ def _with_column(table: Table, at: int, box: Box) -> Table:
     cells, count = [], table.shape[1]
     for cell in table.cells:
         if cell.column_span == 1:
-            cell = replace(cell, box=beside(cell.box, cell.column < at))
+            cell = replace(cell, box=part_of_box_beside(cell.box, cell.column < at))
         if cell.column < at < cell.column + cell.column_span or cell.column_span == count > 1:
             cell = replace(cell, column_span=cell.column_span + 1)
         elif cell.column >= at:
@@ -224,7 +230,7 @@ def _with_column(table: Table, at: int, box: Box) -> Table:
         if r not in taken:
             place = (box[0], row[1], box[2], row[3])
             cells.append(Cell(r, at, 1, 1, place, "", is_header=r < table.header_rows))
-    columns = [beside(one, c < at) for c, one in enumerate(table.column_boxes)]
+    columns = [part_of_box_beside(one, c < at) for c, one in enumerate(table.column_boxes)]
     columns.insert(at, (box[0], y0, box[2], y1))
     x0, x1 = min(table.box[0], box[0]), max(table.box[2], box[2])
     rows = tuple((x0, a, x1, b) for _, a, _, b in table.row_boxes)

@@ -15,7 +15,7 @@ from ...images.boxes import Box
 from ...warning import warn
 from ..documents import Rule, Rules, Word
 from ..documents.orientation import LEAST_TILT, find_orientation
-from .boxes import HALF
+from .boxes import HALF_SHARE
 from .crop import TableCrop, crop_table
 from .direction import quarters, text_direction, tilt_of, turned_size, upright_box
 from .table import Table
@@ -62,7 +62,7 @@ def page_angle(page: np.ndarray, words: Sequence[Word] | None) -> float:
     """The direction of most text of a page (H, W, 3) uint8, in degrees clockwise; 0.0 if it is upright."""
     letters = [len(word.text) for word in words or ()]
     known = sum(len(word.text) for word in words or () if word.angle is not None)
-    if words and known >= HALF * sum(letters):
+    if words and known >= HALF_SHARE * sum(letters):
         angle = text_direction([word for word in words if word.angle is not None])
         return angle if abs(tilt_of(angle)) >= LEAST_TILT else angle - tilt_of(angle)
     return find_orientation(page)

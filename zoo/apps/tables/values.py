@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from .boxes import HALF
+from .boxes import HALF_SHARE
 from .grid import Grid
 
-MAX_DIGITS = 15  # of a number: as many are exact in a double, and in a spreadsheet
-MAX_CHARACTERS = 64  # of a number as printed, with its signs and spaces
-SURE = 0.6  # that all characters of a number are right: with less it is uncertain
+MAX_DIGITS = 15  # digits of a number: as many are exact in a double, and in a spreadsheet
+MAX_CHARACTERS = 64  # length of a number as printed, with its signs and spaces
+MIN_SURE = 0.6  # probability that all characters of a number are right: with less it is uncertain
 CURRENCIES = "$€£¥₹₩₽¢"
 MINUS = "-\u2212\u2013"  # hyphen, minus sign, and the dash that many tables print for it
-_LETTERS = "lIOoSB|"  # that are read for digits
+_LETTERS = "lIOoSB|"  # letters that are read for digits
 _SPACES = " \u00a0\u202f\u2009"  # between thousands, and before a percent sign
 LIKE_NUMBERS = f".,'’()%+{CURRENCIES}{MINUS}{_SPACES}{_LETTERS}"
 
@@ -42,7 +42,7 @@ _MONTHS = "january february march april may june july august september october n
 
 def is_mostly_figures(text: str) -> bool:
     """Return True if half of the characters are figures, or more, as of a number with its signs and its unit."""
-    return sum(map(str.isdigit, text)) >= HALF * len(text)
+    return sum(map(str.isdigit, text)) >= HALF_SHARE * len(text)
 
 
 class Number(NamedTuple):
@@ -98,7 +98,7 @@ def uncertain_numbers(table: Grid) -> dict[str, list[int]]:
         for cell, reason in zip(cells, _misread([cell.text for cell in cells]), strict=True):
             # The confidence is the mean of the characters: here that of all of them together.
             together = cell.confidence ** (len(cell.text) + 1)
-            if together < SURE and any(c.isdigit() for c in cell.text) and len(cell.text) <= MAX_CHARACTERS:
+            if together < MIN_SURE and any(c.isdigit() for c in cell.text) and len(cell.text) <= MAX_CHARACTERS:
                 reason = reason or "a number with an uncertain character"
             if reason and cell.confidence < 1:
                 found.setdefault(reason, []).append(numbers[id(cell)])

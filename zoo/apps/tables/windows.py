@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...images.boxes import Box, Detection
-from .boxes import HALF, bounding_box, groups, inside, share
-from .structure import COLUMN, HEADER, PROJECTED, ROW, SPANNING
+from .boxes import HALF_SHARE, bounding_box, groups, inside, share
+from .structure import COLUMN, HEADER, PROJECTED_HEADER, ROW, SPANNING_CELL
 from .text_lines import blocks_of, columns_of
 
 # Pixels of the model's input that a row and a column need: zoo-table-structure was trained on up to 25 rows and 12
 # columns in 320 x 320.
 ROW_PIXELS, COLUMN_PIXELS = 12.8, 26.6
-WINDOW, COMMON = 0.8, 0.2  # of these limits: a window, and the part of it that two neighbours share
+WINDOW, COMMON = 0.8, 0.2  # shares of these limits: a window, and the part of it that two neighbours share
 MAX_WINDOWS = 400  # down, and across: what time allows; more lines than these hold are no table that a model reads
-UNSURE = 0.15  # objects with a higher score are returned, even below the threshold: they are reasons for doubt
-LIKELY = 0.2  # score of a row, or a column, that is taken if no other one holds its text
+UNSURE_SCORE = 0.15  # objects with a higher score are returned, even below the threshold: they are reasons for doubt
+LIKELY_SCORE = 0.2  # score of a row, or a column, that is taken if no other one holds its text
 BY_GAPS = 0.75  # score of a column that is known by the gaps in a single line of text alone
 MARGIN = 8  # pixels of paper, at least, between a window's cut edge and the edge of what the model is given
 
@@ -45,7 +45,7 @@ def find_objects(
     lines: the words of each line of text, from `text_lines`.  Objects with scores from UNSURE to `threshold` are among
     the result of a single look, and of windows the spanning cells.
     """
-    least = min(threshold, UNSURE)
+    least = min(threshold, UNSURE_SCORE)
     limits = _limits(structure, options, pixels.shape)
     if limits is None:  # any callable: nobody knows what it was trained on
         return list(structure(pixels, threshold=least, **options))
@@ -70,22 +70,26 @@ def find_objects(
             if box[0] < box[2] and box[1] < box[3]:
                 found.append(_Found(i, j, Detection(label, score, box)))
     unsure = [
-        one.object for one in found if one.object.label in (SPANNING, PROJECTED) and one.object.score <= threshold
+        one.object
+        for one in found
+        if one.object.label in (SPANNING_CELL, PROJECTED_HEADER) and one.object.score <= threshold
     ]
     found = [one for one in found if one.object.score > threshold]
     marks = np.array([box for line in lines for box in line])
     Y, X = (float(v) for v in pixels.shape[:2])
-    objects = [Detection(ROW, score, (0.0, a, X, b)) for score, a, b in _agreed(found, ROW, 1, down, across, marks)]
+    objects = [
+        Detection(ROW, score, (0.0, a, X, b)) for score, a, b in _median_lines(found, ROW, 1, down, across, marks)
+    ]
     objects += [
-        Detection(COLUMN, score, (a, 0.0, b, Y)) for score, a, b in _agreed(found, COLUMN, 0, across, down, marks)
+        Detection(COLUMN, score, (a, 0.0, b, Y)) for score, a, b in _median_lines(found, COLUMN, 0, across, down, marks)
     ]
     headers = [one.object for one in found if one.object.label == HEADER and not one.i]
     if headers and 2 * len({one.j for one in found if one.object.label == HEADER and not one.i}) >= len(across):
         ends = [statistics.median(o.box[k] for o in headers) for k in (1, 3)]
         objects.append(Detection(HEADER, statistics.mean(o.score for o in headers), (0.0, ends[0], X, ends[1])))
-    for label in (SPANNING, PROJECTED):
-        objects += _joined([one for one in found if one.object.label == label], down, across)
-    return [_whole(one, marks, X) if one.label == PROJECTED else one for one in objects] + unsure
+    for label in (SPANNING_CELL, PROJECTED_HEADER):
+        objects += _join_spanning([one for one in found if one.object.label == label], down, across)
+    return [_widen_heading(one, marks, X) if one.label == PROJECTED_HEADER else one for one in objects] + unsure
 
 
 def with_unsure(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], threshold: float) -> list[Detection]:
@@ -101,15 +105,15 @@ def with_unsure(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], th
         full = {one for one, (a, b) in sides.items() if any(a < at < b for at in middles)}
         sure = [one for one in sides if one.score > threshold]
         for one in [one for one in sure if one not in full]:
-            if any(share(*sides[other], *sides[one]) >= HALF for other in sure if other in full):
+            if any(share(*sides[other], *sides[one]) >= HALF_SHARE for other in sure if other in full):
                 found.remove(one)
                 sure.remove(one)
-        unsure = sorted((one for one in full if LIKELY <= one.score <= threshold), key=lambda one: -one.score)
+        unsure = sorted((one for one in full if LIKELY_SCORE <= one.score <= threshold), key=lambda one: -one.score)
         for one in unsure if sure else ():
             a, b = sides[one]
             held = [sides[other] for other in sure]
             alone = any(a < at < b and not any(low < at < high for low, high in held) for at in middles)
-            if alone and sum(share(a, b, low, high) for low, high in held) < HALF:
+            if alone and sum(share(a, b, low, high) for low, high in held) < HALF_SHARE:
                 found[found.index(one)] = one._replace(score=math.nextafter(threshold, 1.0))
                 sure.append(one)
     return found
@@ -185,7 +189,7 @@ def _windows(parts: Sequence[tuple[float, float]], limit: int, end: int) -> list
     ]
 
 
-def _agreed(
+def _median_lines(
     found: Sequence[_Found],
     label: str,
     axis: int,
@@ -209,7 +213,8 @@ def _agreed(
                 group
                 for group in groups[-4:]
                 if one[0] not in (of[0] for of in group)
-                and max(min(share(one[2], one[3], *of[2:]), share(*of[2:], one[2], one[3])) for of in group) >= HALF
+                and max(min(share(one[2], one[3], *of[2:]), share(*of[2:], one[2], one[3])) for of in group)
+                >= HALF_SHARE
             ]
             near[0].append(one) if near else groups.append([one])
         for group in groups:
@@ -218,11 +223,11 @@ def _agreed(
                 continue
             inner = middles[(middles[:, axis] >= start) & (middles[:, axis] < end), 1 - axis]
             able = sum(bool(((inner >= w.start) & (inner < w.end)).any()) for w in beside) or len(beside)
-            if len(group) >= HALF * able:
+            if len(group) >= HALF_SHARE * able:
                 yield min(1.0, len(group) / able) * statistics.mean(one[1] for one in group), start, end
 
 
-def _joined(found: Sequence[_Found], down: Sequence[_Window], across: Sequence[_Window]) -> list[Detection]:
+def _join_spanning(found: Sequence[_Found], down: Sequence[_Window], across: Sequence[_Window]) -> list[Detection]:
     """Spanning cells; those of two windows that are one in the part that both see become one."""
     at: dict[tuple[int, int], list[int]] = {}
     pairs: list[tuple[int, int]] = []
@@ -239,7 +244,7 @@ def _joined(found: Sequence[_Found], down: Sequence[_Window], across: Sequence[_
                 min(down[i].end, down[ni].end),
             )
             of_both = itertools.product(own, at[ni, nj])
-            pairs += [(a, b) for a, b in of_both if _same(found[a].object.box, found[b].object.box, both)]
+            pairs += [(a, b) for a, b in of_both if _are_same_box(found[a].object.box, found[b].object.box, both)]
     kept = []
     for group in ([found[a] for a in numbers] for numbers in groups(len(found), pairs)):
         best = max((one.object for one in group), key=lambda o: o.score)
@@ -251,15 +256,15 @@ def _joined(found: Sequence[_Found], down: Sequence[_Window], across: Sequence[_
     return kept
 
 
-def _same(a: Box, b: Box, both: Box) -> bool:
+def _are_same_box(a: Box, b: Box, both: Box) -> bool:
     """True if two boxes are much the same within the part that both windows see."""
     a, b = ((max(box[0], both[0]), max(box[1], both[1]), min(box[2], both[2]), min(box[3], both[3])) for box in (a, b))
     if any(box[0] >= box[2] or box[1] >= box[3] for box in (a, b)):
         return False
-    return min(inside(a, b), inside(b, a)) >= HALF
+    return min(inside(a, b), inside(b, a)) >= HALF_SHARE
 
 
-def _whole(heading: Detection, marks: np.ndarray, width: float) -> Detection:
+def _widen_heading(heading: Detection, marks: np.ndarray, width: float) -> Detection:
     """A heading across the table is as wide as the table if nothing stands beside it."""
     x0, y0, x1, y1 = heading.box
     x, y = (marks[:, 0] + marks[:, 2]) / 2, (marks[:, 1] + marks[:, 3]) / 2

@@ -16,17 +16,17 @@ import numpy as np
 from ...errors import InputError, TableError, nearest
 from ...files.json_file import parse_json_list, read_bounded
 from ...images.boxes import Box, check_fraction
-from .boxes import HALF, check_box, inside, share, shared_height
-from .direction import quarters, tilt_of, turned, untilted
+from .boxes import HALF_SHARE, check_box, inside, share, shared_height
+from .direction import quarters, tilt_of, turn_box, untilt_box
 from .table import Table, Word
 
-MAX_BYTES = 64 << 20  # of a file of words: a newspaper page has some ten thousand words of a hundred bytes each
-MAX_WORDS = 200_000  # of a page
+MAX_BYTES = 64 << 20  # size of a file of words: a newspaper page has some ten thousand words of a hundred bytes each
+MAX_WORDS = 200_000  # words of a page
 WORD_FIELDS = ("text", "box", "confidence", "angle")
 # Words share a line if this share of the lower one's height is beside the other: raised and lowered characters have
 # about 0.4, neighbouring lines whose boxes include the leading about 0.15, of some fonts more: then one word is above
 # another.
-SAME_LINE, STACKED = 0.3, 0.38
+SAME_LINE, STACKED_SHARE = 0.3, 0.38
 FIRST_RIGHT_TO_LEFT = "\u0590"  # Hebrew, the first script of Unicode that runs from right to left
 WORDS_AT_ONCE = 2048  # compared with all intervals in one array, which bounds its memory
 
@@ -87,7 +87,7 @@ def check_words(words: Sequence[Word]) -> None:
 
 def words_outside(table: Table, words: Sequence[Word]) -> list[Word]:
     """The words that `build_table` put into no cell: less than half of their area is in the table's box."""
-    return [word for word in words if not table.cells or inside(word.box, table.box) < HALF]
+    return [word for word in words if not table.cells or inside(word.box, table.box) < HALF_SHARE]
 
 
 def overlapping(words: Sequence[Word], intervals: Sequence[Interval], axis: int) -> list[list[tuple[int, float]]]:
@@ -166,17 +166,17 @@ def join(words: Sequence[Word]) -> str:
     for word in words:
         ways.setdefault(quarters(word.angle or 0.0), []).append(word)
     begins = {way: min((w.box[1], w.box[0]) for w in of) for way, of in ways.items()}
-    return " ".join(_joined(ways[way], way) for way in sorted(ways, key=lambda way: begins[way]))
+    return " ".join(_join_texts(ways[way], way) for way in sorted(ways, key=lambda way: begins[way]))
 
 
-def _joined(words: Sequence[Word], way: int) -> str:
+def _join_texts(words: Sequence[Word], way: int) -> str:
     """The text of words that all run in one direction, `way` quarter turns."""
     if way or any(word.angle and tilt_of(word.angle) for word in words):
         words = _set_upright(words, way)
     lines: list[list[Word]] = []  # each begins with its tallest word, which is not raised or lowered
     for word in sorted(words, key=lambda w: (w.box[1] + w.box[3], w.box[0])):
         line = lines[-1] if lines else []
-        least = STACKED if any(_are_stacked(word.box, one.box) for one in line) else SAME_LINE
+        least = STACKED_SHARE if any(_are_stacked(word.box, one.box) for one in line) else SAME_LINE
         if not line or shared_height(word.box, line[0].box) < least:
             lines.append([word])
             continue
@@ -208,7 +208,7 @@ def _is_right_to_left(text: str) -> bool | None:
 
 
 def _are_stacked(a: Box, b: Box) -> bool:
-    return max(share(a[0], a[2], b[0], b[2]), share(b[0], b[2], a[0], a[2])) > HALF
+    return max(share(a[0], a[2], b[0], b[2]), share(b[0], b[2], a[0], a[2])) > HALF_SHARE
 
 
 def _set_upright(words: Sequence[Word], way: int) -> list[Word]:
@@ -218,7 +218,7 @@ def _set_upright(words: Sequence[Word], way: int) -> list[Word]:
     cos, sin = math.cos(math.radians(tilt)), math.sin(math.radians(tilt))
     found = []
     for word in words:
-        x0, y0, x1, y1 = untilted(turned(word.box, -way), tilt)
+        x0, y0, x1, y1 = untilt_box(turn_box(word.box, -way), tilt)
         x, y, wide, high = (x0 + x1) / 2, (y0 + y1) / 2, (x1 - x0) / 2, (y1 - y0) / 2
         x, y = x * cos + y * sin, y * cos - x * sin
         found.append(replace(word, box=(x - wide, y - high, x + wide, y + high)))

@@ -10,15 +10,17 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from .boxes import HALF, bounding_box
+from .boxes import HALF_SHARE, bounding_box
 from .table import Word
 from .values import is_mostly_figures
 from .words import Interval, overlapping
 
-LEADING = 1.7  # of the height of words: the most from a line of a header's cell to the next one
-NEARER = 0.1  # of the height of words: so much nearer than rows are the lines of a row
-SMALL_NAMES = 0.3  # of the texts of the first column that begin with small letters: more, and each may be a row
-NAMED = 0.7  # of the rows: so many have a text in the first column, and what has none may be a line of the row above
+LEADING = 1.7  # multiple of the height of words: the most from a line of a header's cell to the next one
+LINE_MARGIN = 0.1  # share of the height of words: so much nearer than rows are the lines of a row
+SMALL_NAMES = 0.3  # share of the texts of the first column that begin with small letters: more, and each may be a row
+MIN_NAMED = (
+    0.7  # of the rows: so many have a text in the first column, and what has none may be a line of the row above
+)
 HANGING = 3  # lines of a column that begin farther to the right, at least
 
 
@@ -38,7 +40,7 @@ def join_wrapped_rows(
     body = [r for r in range(header_rows, len(at)) if r not in near]
     names = [_begins_small(at[r][0]) for r in body if 0 in at[r]]
     small = sum(names) > SMALL_NAMES * len(names)
-    named = len(names) > NAMED * len(body)
+    named = len(names) > MIN_NAMED * len(body)
     for r in reversed(range(header_rows, len(rows) - 1)):
         upper, lower = at[r], at[r + 1]
         fewer = 0 < len(lower) < len(upper) and lower.keys() <= upper.keys() and (named or 0 in lower)
@@ -64,9 +66,13 @@ def _hanging_rows(at: Sequence[dict[int, list[Word]]], header_rows: int) -> set[
     for c in {c for r in body for c in at[r] if c}:
         starts = sorted(min(w.box[0] for w in at[r][c]) for r in body if c in at[r])
         away = [x - starts[0] for x in starts]
-        inner = [x for x in away if x > HALF * high]
-        if len(inner) >= HANGING and inner[-1] - inner[0] < HALF * high and away[-len(inner) - 1] < HALF * high:
-            indents[c] = starts[0] + HALF * high
+        inner = [x for x in away if x > HALF_SHARE * high]
+        if (
+            len(inner) >= HANGING
+            and inner[-1] - inner[0] < HALF_SHARE * high
+            and away[-len(inner) - 1] < HALF_SHARE * high
+        ):
+            indents[c] = starts[0] + HALF_SHARE * high
     found = set()
     for r in body[1:]:
         upper, lower = at[r - 1], at[r]
@@ -92,11 +98,11 @@ def _near_rows(at: Sequence[dict[int, list[Word]]], header_rows: int) -> set[int
     high = statistics.median([w.box[3] - w.box[1] for of in at for own in of.values() for w in own] or [0.0])
     body = range(header_rows, len(at))
     pitches = {r: _pitch(at[r - 1], at[r], high) for r in body[1:] if at[r - 1] and at[r]}
-    lines = set(_below(at, pitches, float("inf")))
+    lines = set(_rows_close_below(at, pitches, float("inf")))
     apart = sorted(pitch for r, pitch in pitches.items() if r not in lines)
     if not apart or not lines:
         return set()
-    lines = set(_below(at, pitches, apart[len(apart) // 5] - NEARER * high))
+    lines = set(_rows_close_below(at, pitches, apart[len(apart) // 5] - LINE_MARGIN * high))
     firsts = [r for r in body if r not in lines]
     tall = {
         c for c in range(1 + max(map(max, filter(None, at)))) if _mostly_tall([at[r][c] for r in firsts if c in at[r]])
@@ -112,7 +118,7 @@ def _near_rows(at: Sequence[dict[int, list[Word]]], header_rows: int) -> set[int
     return going_on | {r for r in lines if 0 not in at[r]}
 
 
-def _below(at: Sequence[dict[int, list[Word]]], pitches: Mapping[int, float], near: float) -> Iterator[int]:
+def _rows_close_below(at: Sequence[dict[int, list[Word]]], pitches: Mapping[int, float], near: float) -> Iterator[int]:
     """The rows nearer than `near` that may be lines of a row above."""
     first: dict[int, list[Word]] = {}
     for r, of in enumerate(at):
@@ -126,8 +132,8 @@ def _below(at: Sequence[dict[int, list[Word]]], pitches: Mapping[int, float], ne
 def _pitch(upper: dict[int, list[Word]], lower: dict[int, list[Word]], high: float) -> float:
     """The distance of the last line of a row and the first one of the next."""
     above, below = ([w.box for own in of.values() for w in own] for of in (upper, lower))
-    last = bounding_box(box for box in above if box[3] > max(b[3] for b in above) - HALF * high)
-    first = bounding_box(box for box in below if box[1] < min(b[1] for b in below) + HALF * high)
+    last = bounding_box(box for box in above if box[3] > max(b[3] for b in above) - HALF_SHARE * high)
+    first = bounding_box(box for box in below if box[1] < min(b[1] for b in below) + HALF_SHARE * high)
     return (first[1] + first[3] - last[1] - last[3]) / 2
 
 
@@ -154,7 +160,9 @@ def goes_on(upper: Sequence[Word], lower: Sequence[Word], parted: bool = False) 
     away = min(abs(a[0] - b[0]), abs(a[2] - b[2]), abs(a[0] + a[2] - b[0] - b[2]) / 2)
     first = min(word.box[3] for word in lower)  # of its lines
     range_of = max(upper, key=lambda word: (word.box[3], word.box[2])).text.endswith(("-", "–"))
-    return (range_of or not _is_number(lower)) and first - a[3] <= LEADING * high and (parted or away <= HALF * high)
+    return (
+        (range_of or not _is_number(lower)) and first - a[3] <= LEADING * high and (parted or away <= HALF_SHARE * high)
+    )
 
 
 def _closes(upper: Sequence[Word], lower: Sequence[Word]) -> bool:

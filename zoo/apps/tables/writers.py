@@ -76,15 +76,15 @@ def text_of(tables: Sequence[Table], suffix: str, *, safe: bool = False) -> str:
 
 def json_of(tables: Sequence[Table]) -> str:
     """A JSON array, also for one table; pixels and scores have four digits after the point."""
-    rounded = _rounded([table.to_dict() for table in tables])
+    rounded = _round_numbers([table.to_dict() for table in tables])
     return json.dumps(rounded, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _rounded(value: Any) -> Any:
+def _round_numbers(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _rounded(one) for name, one in value.items()}
+        return {name: _round_numbers(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [_rounded(one) for one in value]
+        return [_round_numbers(one) for one in value]
     return round(value, 4) if isinstance(value, float) else value
 
 
