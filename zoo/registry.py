@@ -39,6 +39,16 @@ _T5 = Family(
 )
 
 
+_MBART = Family(
+    module="zoo.models.mbart",
+    prefix="MBart",
+    heads=("ForConditionalGeneration", "Model", "ForCausalLM"),
+    tasks={"ForConditionalGeneration": "translation", "Model": None, "ForCausalLM": None},
+    losses={"ForCausalLM": "tokens"},  # labels are shifted already
+    stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
+)
+
+
 _RT_DETR = Family(
     module="zoo.models.rt_detr_v2",
     prefix="RTDetrV2",
@@ -369,6 +379,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "t5": _T5,
     "mt5": replace(_T5, prefix="MT5", classes="T5"),
+    "umt5": replace(_T5, prefix="UMT5", classes="T5", heads=("ForConditionalGeneration", "EncoderModel", "Model")),
     "bart": Family(
         module="zoo.models.bart",
         prefix="Bart",
@@ -384,6 +395,18 @@ FAMILIES: dict[str, Family] = {
         tasks={"MTModel": "translation", "Model": None, "ForCausalLM": None},
         losses={"MTModel": "written text", "ForCausalLM": "tokens"},
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
+    ),
+    "mbart": _MBART,
+    "pegasus": replace(
+        _MBART, module="zoo.models.pegasus", prefix="Pegasus", tasks={"Model": None, "ForCausalLM": None}
+    ),
+    "m2m_100": replace(
+        _MBART,
+        module="zoo.models.m2m_100",
+        prefix="M2M100",
+        heads=("ForConditionalGeneration", "Model"),
+        tasks={"ForConditionalGeneration": "translation", "Model": None},
+        losses={},
     ),
     "whisper": Family(
         module="zoo.models.whisper",

@@ -39,9 +39,9 @@ _DECODER_ALONE = {**_BART, "is_decoder": True, "is_encoder_decoder": False}
 @dataclass(frozen=True, kw_only=True)
 class BartSpec(Spec):
     def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
-        """The old version number of each side, and of bare Marians the positions, which transformers writes."""
+        """The old version number of each side, and the positions that transformers writes, and old Marians lack."""
         yield from super().unread_tensors(config, names)
-        if self.model_type == "marian" and not self.full:
+        if self.model_type == "pegasus" or (self.model_type == "marian" and not self.full):
             size, D = config["max_position_embeddings"], config["d_model"]
             turns = np.arange(size)[:, None] / 10000 ** (np.arange(0, D, 2) / D)
             for layer in (name for name in names if name.endswith("layers.0.fc1.weight")):

@@ -23,6 +23,7 @@ _t5 = partial(
     Spec, model_type="t5", tokenizer="unigram", architecture="T5ForConditionalGeneration", gains={"Attention.q": 0.25}
 )
 _mt5 = partial(_t5, model_type="mt5", config={**_T5, **_FLAN, "vocab_size": 250112, "num_heads": 6, "num_layers": 8})
+_umt5 = partial(_mt5, model_type="umt5", config={**_T5, **_FLAN, "vocab_size": 256384, "num_heads": 6, "num_layers": 8})
 _TINY_MT5 = {**_TINY, "num_decoder_layers": 2, "feed_forward_proj": "gated-silu"}
 
 SPECS: dict[str, Spec] = {
@@ -67,4 +68,12 @@ SPECS: dict[str, Spec] = {
     "mt5-classifier": _mt5(like="save_pretrained", architecture="MT5ForSequenceClassification", tiny=_TINY_MT5),
     "mt5-tagger": _mt5(like="save_pretrained", architecture="MT5ForTokenClassification", tiny=_TINY_MT5),
     "mt5-squad2": _mt5(like="save_pretrained", architecture="MT5ForQuestionAnswering", tiny=_TINY_MT5),
+    "umt5-small": _umt5(
+        like="google/umt5-small",
+        architecture="UMT5ForConditionalGeneration",
+        tiny={**_TINY_MT5, **_SHORT_BIAS},
+        full=True,
+    ),
+    "umt5-encoder": _umt5(like="save_pretrained", architecture="UMT5EncoderModel", tiny=_TINY_MT5),
+    "umt5-bare": _umt5(like="save_pretrained", architecture="UMT5Model", tiny=_TINY_MT5),
 }

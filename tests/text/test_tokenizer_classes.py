@@ -30,6 +30,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "CamembertTokenizer": (SPM, {}),
     "MBartTokenizer": (SPM, {}),
     "MBart50Tokenizer": (SPM, {}),
+    "NllbTokenizer": (SPM, {"model_type": "bpe", "user_defined_symbols": ["eng_Latn", "deu_Latn", "fr_XX"]}),
     "T5Tokenizer": ("spiece.model", T5),
     "PegasusTokenizer": ("spiece.model", T5),
     "AlbertTokenizer": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -145,6 +146,7 @@ class Translate(Text2Text):
 
     >>> zoo.load("Helsinki-NLP/opus-mt-en-de", task="translation")("How old are you?")
     >>> zoo.load("google-t5/t5-base", task="translation")("How old are you?", source="en", target="de")
+    >>> zoo.load("facebook/nllb-200-distilled-600M")("How old are you?", source="eng_Latn", target="deu_Latn")
     """
 
     name = "translation"
@@ -166,8 +168,12 @@ class Translate(Text2Text):
         """A translation of one text, a list of them for several; the other options are those of `Text2Text`.
 
         source, target: codes of languages, "en" and "de", for a checkpoint whose config has several pairs of them; by
-        default those of task="translation_en_to_de".
+        default those of task="translation_en_to_de".  For one whose tokenizer has languages, its codes, "eng_Latn" and
+        "deu_Latn": `tokenizer.languages`; by default those of its files.
         """
+        if self.tokenizer.languages:
+            task, generation = self._with_languages(source, target, generation)
+            return task.write_texts(texts, {}, prefix, max_new_tokens, num_beams, progress, generation)
         params: dict[str, Any] = {}
         if self.params and source is None and target is None:
             source, target = self.languages
@@ -180,3 +186,17 @@ class Translate(Text2Text):
                 raise InputError(f"source is {source!r} and target {target!r}, and the checkpoint has {known}{guess}")
             params = self.params[wanted]
         return self.write_texts(texts, params, prefix, max_new_tokens, num_beams, progress, generation)
+
+    def _with_languages(
+        self, source: str | None, target: str | None, more: dict[str, Any]
+    ) -> tuple[Translate, dict[str, Any]]:
+        """The task and the options for texts that begin, or end, with the token of their language (mBART, NLLB)."""
+        task, tokenizer = self, self.tokenizer
+        if target is not None:
+            more = {**more, "forced_bos_token_id": tokenizer.language_id(target, "target")}
+        elif not (more.get("forced_bos_token_id") or self.generation.forced_bos_token_id):
+            raise InputError(f"target is None, expected the language to write: one of {', '.join(tokenizer.languages)}")
+        if source is not None:
+            task = copy.copy(self)
+            task.tokenizer = tokenizer.with_language(source, "source")
+        return task, more

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import TokenizerError, nearest
@@ -157,21 +158,45 @@ def whisper(t: Tokens) -> Any:
     return _template(t.where, [*first, f"{end[0]}:0"], [*first, "$B:1", f"{end[0]}:1"], [end, *begin])
 
 
-def _language(t: Tokens) -> Token:
-    language = t.config.get("src_lang") or "en_XX"
+def _language(t: Tokens, default: str = "en_XX") -> Token:
+    language = t.config.get("src_lang") or default
     if not isinstance(language, str):
-        raise TokenizerError(f"tokenizer_config.json: src_lang is {language!r}, expected a code such as 'en_XX'")
+        raise TokenizerError(f"tokenizer_config.json: src_lang is {language!r}, expected a code such as {default!r}")
     return t.token_and_id(language)
 
 
-def language_last(t: Tokens) -> Any:
+def language_last(t: Tokens, default: str = "en_XX") -> Any:
     """A </s> and the language, as mBART."""
-    end, language = t.of("eos"), _language(t)
+    end, language = t.of("eos"), _language(t, default)
     after = [end[0], language[0]]
     return _template(t.where, ["$A", *after], ["$A", "$B", *after], [end, language])
 
 
-def language_first(t: Tokens) -> Any:
+def language_first(t: Tokens, default: str = "en_XX") -> Any:
     """The language, A </s>, as mBART-50."""
-    end, language = t.of("eos"), _language(t)
+    end, language = t.of("eos"), _language(t, default)
     return _template(t.where, [language[0], "$A", end[0]], [language[0], "$A", "$B", end[0]], [language, end])
+
+
+def nllb(t: Tokens) -> Any:
+    """The language, A </s>; or as mBART, if the file asks for what NLLB's first version did."""
+    legacy = t.config.get("legacy_behaviour", False)
+    if not isinstance(legacy, bool):
+        raise TokenizerError(f"tokenizer_config.json: legacy_behaviour is {legacy!r}, expected true or false")
+    return (language_last if legacy else language_first)(t, "eng_Latn")
+
+
+def change_language(backend: tokenizers.Tokenizer, languages: Collection[str], language: Token) -> None:
+    """Put the token of another of `languages` around each text."""
+    from tokenizers import processors
+
+    state = json.loads(backend.post_processor.__getstate__())
+    for piece in (*state["single"], *state["pair"]):
+        if (token := piece.get("SpecialToken")) is not None and token["id"] in languages:
+            token["id"] = language[0]
+    others = {name: token for name, token in state["special_tokens"].items() if name not in languages}
+    own = {"id": language[0], "ids": [language[1]], "tokens": [language[0]]}
+    state["special_tokens"] = {**others, language[0]: own}
+    made = processors.TemplateProcessing(single=["$A"], pair=["$A", "$B"], special_tokens=[])
+    made.__setstate__(json.dumps(state).encode())
+    backend.post_processor = made

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..errors import InputError, TokenizerError, quantity
+from ..errors import InputError, TokenizerError, nearest, quantity
 from ..files.folder import CheckpointFolder
 from .encodings import Encoding, Encodings, pad, width_of
 from .given import given_ids, given_texts
 from .long_pairs import LongPairs
 from .long_texts import LONG_TEXT, MAX_UNCUT, beginning, boundaries, interruptible, parts_of
+from .post_processors import change_language
 from .special_tokens import ROLES
 from .tokenizer_files import Loaded, Side, load_files
 from .tokenizer_json import sibling, translate_rust_errors
@@ -60,6 +61,7 @@ class Tokenizer:
     all_special_ids: frozenset[int]
     folder: CheckpointFolder
     files: list[str]  # the files of `folder` that it was read from, and that `save` copies
+    languages: dict[str, int]  # the tokens that say a text's language, and their ids; empty for most
     source: str  # the place of its vocabulary, for messages
 
     def __init__(self, loaded: Loaded, *, model_max_length: int | None = None) -> None:
@@ -81,6 +83,7 @@ class Tokenizer:
         else:
             self.vocab_size = len(self._piece_ids.ids)
             self.all_special_ids = frozenset(map(self._piece_ids.ids.__getitem__, self._piece_ids.special))
+        self.languages = {name: i for name in loaded.languages if (i := self._id_or_none(name)) is not None}
         self._tidies, self._typed, self._word_end = loaded.tidies, loaded.typed, loaded.word_end
         with translate_rust_errors(self.source):
             self.is_pair_typed = 1 in self.backend.encode("a", "a").type_ids and self._typed
@@ -274,6 +277,21 @@ class Tokenizer:
         new.backend, new._boundary = sibling(self.backend), None
         steps = [] if self.backend.normalizer is None else [self.backend.normalizer]
         new.backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *steps])
+        return new
+
+    def language_id(self, language: str, name: str = "language") -> int:
+        """The id of one of `languages`; InputError for another.  name: of the argument, for the message."""
+        if language not in self.languages:
+            known = ", ".join(self.languages) or "none, as its texts have no token of a language"
+            guess = nearest(str(language), self.languages)
+            raise InputError(f"{name} is {language!r}, expected one of {known}{guess}")
+        return self.languages[language]
+
+    def with_language(self, language: str, name: str = "language") -> Tokenizer:
+        """A tokenizer of texts in another of its `languages`; errors as of `language_id`."""
+        new, index = copy.copy(self), self.language_id(language, name)
+        new.backend, new._backends, new._lock, new._pairs = sibling(self.backend), {}, threading.Lock(), None
+        change_language(new.backend, self.languages, (language, index))
         return new
 
     def save(self, folder: str | Path) -> list[Path]:

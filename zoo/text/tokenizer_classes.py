@@ -15,6 +15,7 @@ from ..errors import TokenizerError
 from ..files.folder import CheckpointFolder
 from . import post_processors
 from . import tokenizer_parts as parts
+from .languages import FLORES, LANGUAGES, LANGUAGES_50
 from .sentencepiece_model import NORMAL
 from .tokenizer_parts import Part, Settings
 from .vocabulary_files import Vocabulary, byte_level_bpe, require, sentencepiece, wordpiece
@@ -51,19 +52,7 @@ class TokenizerClass:
     prepare: Callable[[Settings, Any], Callable[[str], str]] | None = None
     is_plain: bool = False  # True if its special tokens lose the flags that files state
     extra: Callable[[Settings], list[Symbol]] | None = None  # special tokens beside the roles, where no file states any
-
-
-LANGUAGES = (  # mBART's languages, in the order of their ids
-    *("ar_AR", "cs_CZ", "de_DE", "en_XX", "es_XX", "et_EE", "fi_FI", "fr_XX", "gu_IN"),
-    *("hi_IN", "it_IT", "ja_XX", "kk_KZ", "ko_KR", "lt_LT", "lv_LV", "my_MM", "ne_NP"),
-    *("nl_XX", "ro_RO", "ru_RU", "si_LK", "tr_TR", "vi_VN", "zh_CN"),
-)
-LANGUAGES_50 = (
-    *LANGUAGES,
-    *("af_ZA", "az_AZ", "bn_IN", "fa_IR", "he_IL", "hr_HR", "id_ID", "ka_GE", "km_KH"),
-    *("mk_MK", "ml_IN", "mn_MN", "mr_IN", "pl_PL", "ps_AF", "pt_XX", "sv_SE", "sw_KE"),
-    *("ta_IN", "te_IN", "th_TH", "tl_XX", "uk_UA", "ur_PK", "xh_ZA", "gl_ES", "sl_SI"),
-)
+    languages: tuple[str, ...] = ()  # the tokens that say a text's language
 
 
 def _read_wordpiece(file: VocabularyFile) -> Vocabulary:
@@ -115,6 +104,16 @@ def _with_tokens(found: Vocabulary, before: list[str], pieces: list[Any], after:
     """A vocabulary of Unigram with tokens of the score 0 before and after pieces."""
     vocab = [*((token, 0.0) for token in before), *pieces, *((token, 0.0) for token in after)]
     return found._replace(model={**found.model, "vocab": vocab})
+
+
+def _read_nllb(file: VocabularyFile) -> Vocabulary:
+    """A model of BPE in fairseq's order of ids: four special tokens, and its own after three."""
+    found = sentencepiece(file.folder, file.name, "BPE")
+    own = list(found.model["vocab"])
+    if own[:3] != ["<unk>", "<s>", "</s>"]:
+        raise TokenizerError(f"{found.path}: starts with the pieces {own[:3]}, expected <unk>, <s>, </s> (fairseq's)")
+    tokens = [*(file.roles[role] for role in ("bos", "pad", "eos", "unk")), *own[3:]]
+    return found._replace(model={**found.model, "vocab": {token: i for i, token in enumerate(tokens)}})
 
 
 def _read_camembert(file: VocabularyFile) -> Vocabulary:
@@ -275,6 +274,7 @@ CLASSES: dict[str, TokenizerClass] = {
         read=_fairseq_reader(*LANGUAGES),
         flags=_MASK_FLAGS,
         extra=_extra_of_mbart,
+        languages=LANGUAGES,
     ),
     "MBart50Tokenizer": replace(
         _XLM,
@@ -284,6 +284,18 @@ CLASSES: dict[str, TokenizerClass] = {
         read=_fairseq_reader(*LANGUAGES_50),
         flags=_MASK_FLAGS,
         extra=_extra_of_mbart50,
+        languages=LANGUAGES_50,
+    ),
+    "NllbTokenizer": TokenizerClass(
+        _ANGLES,
+        "BPE",
+        parts.nllb,
+        post_processors.nllb,
+        _SPM,
+        _read_nllb,
+        flags=_MASK_FLAGS,
+        extra=_symbols_or(*FLORES),
+        languages=FLORES,
     ),
     "DebertaV2Tokenizer": TokenizerClass(
         _DEBERTA_ROLES, "Unigram", parts.deberta_v2, post_processors.cls_sep, "spm.model", _read_deberta, typed=True
@@ -341,7 +353,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(
         ("mistral", "mixtral", "granite", "olmo2", "olmo3", "modernbert", "phi3", "glm4", "stablelm"), BACKEND
     ),
-    **dict.fromkeys(("ernie4_5", "llava", "smolvlm"), BACKEND),
+    **dict.fromkeys(("ernie4_5", "llava", "smolvlm", "umt5"), BACKEND),
     "albert": "AlbertTokenizer",
     "camembert": "CamembertTokenizer",
     "clip": "CLIPTokenizer",
@@ -350,6 +362,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "deberta-v2": "DebertaV2Tokenizer",
     "gpt_neox": "GPTNeoXTokenizer",
     "layoutlmv3": "LayoutLMv3Tokenizer",
+    "m2m_100": "M2M100Tokenizer",
     "marian": "MarianTokenizer",
     "mbart": "MBartTokenizer",
     "mpnet": "MPNetTokenizer",

@@ -64,6 +64,7 @@ class Loaded(NamedTuple):
     prepare: Callable[[str], str] | None  # what is done to a text before all else
     word_end: str  # what stands in decoded texts for the space after a word; "" if nothing does
     ids: PieceIds | None = None  # where the library's are not the checkpoint's
+    languages: Sequence[str] = ()  # the tokens that say a text's language
     target: Loaded | None = None  # for texts that the model writes, if others than it reads
 
 
@@ -135,6 +136,7 @@ def _load(folder: CheckpointFolder) -> Loaded:
         typed="token_type_ids" in names if isinstance(names, list) else raw is not None if cls is None else cls.typed,
         prepare=cls.prepare(settings, backend) if cls is not None and cls.prepare is not None and from_class else None,
         word_end="</w>" if cls is CLASSES["CLIPTokenizer"] else "",
+        languages=cls.languages if cls is not None and from_class else (),
     )
 
 

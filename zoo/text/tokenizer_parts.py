@@ -236,6 +236,17 @@ def mbart50(s: Settings) -> Part:
     return _pieces(3, sequence("normalizers", *s.charsmap, replace(" {2,}", " ", True)), words=False)
 
 
+def nllb(s: Settings) -> Part:
+    rules = sequence("normalizers", *s.charsmap, replace(" {2,}", " ", True)) if s.charsmap else None
+    space = metaspace("always")
+    return {
+        "model": {"type": "BPE", "fuse_unk": True, "byte_fallback": False, "unk_token": s.roles["unk"]},
+        "normalizer": rules,
+        "pre_tokenizer": space,
+        "decoder": space,
+    }
+
+
 def deberta_v2(s: Settings) -> Part:
     """As in transformers 4 where there are rules: those of 5.23 leave them out, and letters become unknown."""
     lower = [{"type": "Lowercase"}] if s.flag("do_lower_case", False) else []

@@ -101,6 +101,10 @@ class T5Config(Config):
         # A file that has several matrices of words keeps them, whatever the config says.
         return True
 
+    def has_distances(self, layer: int) -> bool:
+        """True if this layer has a bias of distances of its own; the others add that of a layer before."""
+        return layer == 0
+
     @property
     def scales_logits(self) -> bool:
         # Before version 5 of transformers `tie_word_embeddings` said so.
@@ -148,3 +152,17 @@ class MT5Config(T5Config):
     @property
     def scales_logits(self) -> bool:
         return False  # as in version 5 of transformers: version 4 did where `tie_word_embeddings` was true
+
+
+@dataclass(frozen=True, kw_only=True)
+class UMT5Config(MT5Config):
+    """tie_word_embeddings, which the first files have as false, changes nothing, as in transformers."""
+
+    model_type: str = "umt5"
+
+    def has_distances(self, layer: int) -> bool:
+        return True
+
+    @property
+    def scales_logits(self) -> bool:
+        return True

@@ -1,5 +1,5 @@
 """T5 (Raffel et al. 2020, https://arxiv.org/abs/1910.10683): a pre-norm encoder and decoder without positions, whose
-self-attention adds a bias by the distance of key and query; and Flan-T5 and mT5, whose MLPs are gated.
+self-attention adds a bias by the distance of key and query; and Flan-T5, mT5 and umT5, whose MLPs are gated.
 
 Shapes: B rows, C texts of the encoder, T tokens, M tokens of a text, D d_model, F d_ff, H heads, K d_kv, V vocab_size,
 L labels.
@@ -44,7 +44,7 @@ class Embeddings(Module):
 
 
 class Distances(Module):
-    """The bias of self-attention, which all layers share."""
+    """The bias of self-attention, which all layers share; umT5's have their own."""
 
     def __init__(self, w: Weights, cfg: T5Config, both_sides: bool):
         self.table = w.get("relative_attention_bias.weight", (cfg.relative_attention_num_buckets, cfg.num_heads))
@@ -57,16 +57,16 @@ class Distances(Module):
 
 
 class SelfAttention(Module):
-    def __init__(self, w: Weights, cfg: T5Config, both_sides: bool, first: bool):
+    def __init__(self, w: Weights, cfg: T5Config, both_sides: bool, biased: bool):
         D, K = cfg.d_model, cfg.num_heads * cfg.d_kv
         self.heads, self.dropout = cfg.num_heads, Dropout(cfg.dropout_rate)
         self.norm = RMSNorm(w / "layer_norm", D, cfg.layer_norm_epsilon)
         self.qkv = Linear.fuse(w / "SelfAttention", ["q", "k", "v"], D, [K, K, K], bias=False)
         self.out = Linear(w / "SelfAttention.o", K, D, bias=False, dropout=cfg.dropout_rate)
-        self.distances = Distances(w / "SelfAttention", cfg, both_sides) if first else None
+        self.distances = Distances(w / "SelfAttention", cfg, both_sides) if biased else None
 
     def __call__(self, x: Array, c: Context, cache: LayerCache | None, bias: Array | None) -> tuple[Array, Array]:
-        """x (B, T, D), the first layer's bias -> (B, T, D), bias."""
+        """x (B, T, D), the bias of a layer before, if this has none -> (B, T, D), bias."""
         q, k, v = ops.split_heads(self.qkv(self.norm(x)), self.heads)
         if cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
@@ -112,8 +112,8 @@ class MLP(Module):
 
 
 class EncoderLayer(Module):
-    def __init__(self, w: Weights, cfg: T5Config, first: bool):
-        self.attention = SelfAttention(w / "layer.0", cfg, True, first)
+    def __init__(self, w: Weights, cfg: T5Config, biased: bool):
+        self.attention = SelfAttention(w / "layer.0", cfg, True, biased)
         self.mlp = MLP(w / "layer.1", cfg)
 
     def __call__(self, x: Array, c: Context, bias: Array | None) -> tuple[Array, Array]:
@@ -123,8 +123,8 @@ class EncoderLayer(Module):
 
 
 class DecoderLayer(Module):
-    def __init__(self, w: Weights, cfg: T5Config, first: bool):
-        self.attention = SelfAttention(w / "layer.0", cfg, False, first)
+    def __init__(self, w: Weights, cfg: T5Config, biased: bool):
+        self.attention = SelfAttention(w / "layer.0", cfg, False, biased)
         self.cross = CrossAttention(w / "layer.1", cfg)
         self.mlp = MLP(w / "layer.2", cfg)
 
@@ -144,7 +144,7 @@ class T5EncoderModel(TextModel):
     def __init__(self, w: Weights, cfg: T5Config):
         w, layers, self.config = w / "encoder", range(cfg.num_layers), cfg
         self.embeddings = Embeddings(w, cfg)
-        self.layers = [EncoderLayer(w / "block" / i, cfg, first=i == 0) for i in layers]
+        self.layers = [EncoderLayer(w / "block" / i, cfg, biased=cfg.has_distances(i)) for i in layers]
         self.norm = RMSNorm(w / "final_layer_norm", cfg.d_model, cfg.layer_norm_epsilon)
         self.dropout = Dropout(cfg.dropout_rate)
 
@@ -165,7 +165,7 @@ class T5Stack(Module):
     def __init__(self, w: Weights, cfg: T5Config):
         w, layers = w / "decoder", range(cfg.decoder_layers)
         self.embeddings = Embeddings(w, cfg)
-        self.layers = [DecoderLayer(w / "block" / i, cfg, first=i == 0) for i in layers]
+        self.layers = [DecoderLayer(w / "block" / i, cfg, biased=cfg.has_distances(i)) for i in layers]
         self.norm = RMSNorm(w / "final_layer_norm", cfg.d_model, cfg.layer_norm_epsilon)
         self.dropout = Dropout(cfg.dropout_rate)
 
