@@ -104,6 +104,7 @@ TIMESTAMPS = CallOption(
     default=True,
     texts=("word",),
 )
+TRANSLATE = CallOption(name="translate", type=bool, help="write English, whatever is spoken")
 WORD_TIMESTAMPS = CallOption(name="word_timestamps", type=bool, help="the times of each word, too")
 WORDS = CallOption(
     name="words",
@@ -337,7 +338,7 @@ TASKS: list[TaskKind] = [
         cls="transcribe:Transcribe",
         help="the words of each audio file, with times (Whisper)",
         model="EncoderDecoder",
-        options=(LANGUAGE, TIMESTAMPS, WORD_TIMESTAMPS),
+        options=(LANGUAGE, TRANSLATE, TIMESTAMPS, WORD_TIMESTAMPS),
         **_AUDIO,
     ),
     TaskKind(

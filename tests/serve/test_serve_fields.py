@@ -188,4 +188,4 @@ def test_a_score_is_for_tables_alone(client):
     assert (answer.status_code, "there is no field 'threshold'" in answer.text) == (400, True)
     described = client.get("/openapi.json").json()["components"]["schemas"]
     assert "threshold" in described["TablesRequest"]["properties"]
-    assert "threshold" not in described["FileRequest"]["properties"]
+    assert "threshold" not in described["PagesRequest"]["properties"]

@@ -192,7 +192,7 @@ def test_lines_of_a_picture():
     pytest.importorskip("starlette", reason="needs starlette, of the extra serve")
     from zoo.apps.serve import pages
     from zoo.apps.serve.errors import ApiError
-    from zoo.apps.serve.requests import FileRequest
+    from zoo.apps.serve.requests import PagesRequest
 
     class Worker:
         """A worker that computes where it is asked."""
@@ -206,14 +206,14 @@ def test_lines_of_a_picture():
                     return end.value
 
     one: Any = SimpleNamespace(id="reader", task=load_ocr("zoo-read", "lines"), worker=Worker())
-    asked = FileRequest(file=base64.b64encode(line()).decode())
+    asked = PagesRequest(file=base64.b64encode(line()).decode())
     models: Any = None
     answer = asyncio.run(pages.ocr(models, one, asked))
     assert answer["text"].startswith("Orchard report, third quarter")
     ((first, *_),) = [page["lines"] for page in answer["data"]]
     assert (len(first["quad"]), first["angle"], first["doubt"]) == (4, 0, None)
     with pytest.raises(ApiError, match="/v1/read"):
-        asyncio.run(pages.ocr(models, one, FileRequest(file="", whole=True)))
+        asyncio.run(pages.ocr(models, one, PagesRequest(file="", whole=True)))
 
 
 def test_a_text_of_any_length_may_be_truncated(client, embed):

@@ -140,7 +140,7 @@ class Spectrogram:
     """
 
     def __init__(self, extractor: FeatureExtractor, read: Callable[[], Iterator[np.ndarray]]):
-        self.samples = 0
+        self.samples, self.sampling_rate = 0, extractor.sampling_rate
         self._window = extractor.samples // extractor.hop_length
         kept: list[np.ndarray] | None = []
         self._highest = -np.inf

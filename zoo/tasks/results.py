@@ -6,7 +6,7 @@ the class in its own file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -27,11 +27,13 @@ class ResultFormat:
     """The base: results are named tuples, or lists of them.
 
     columns: of a result in a table, name -> type.  The types have pyarrow's names; [type] is a list, a dictionary a
-    struct.  with_top_k: the columns that the option top_k adds.
+    struct.  with_top_k: the columns that the option top_k adds.  files: functions that write a result as the text of a
+    file, by the file's suffix.
     """
 
     columns: ClassVar[dict[str, Any]] = {}
     with_top_k: ClassVar[dict[str, Any]] = {}
+    files: ClassVar[dict[str, Callable[[Any], str]]] = {}
 
     def further_columns(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The columns that the options of a call add."""

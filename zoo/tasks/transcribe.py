@@ -6,7 +6,7 @@ do: the next window begins where the last segment that is whole ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from html import escape
@@ -30,6 +30,7 @@ from .image_task import as_images
 from .notebook import html_table
 from .progress import Progress
 from .results import Lines, ResultFormat
+from .subtitles import to_srt, to_vtt
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -52,20 +53,27 @@ class Word(NamedTuple):
 
 class Transcription(NamedTuple):
     """The text of a recording.  language: its code, None for a checkpoint of one language.  words: None if their times
-    were not asked for.
+    were not asked for.  duration: of the recording, in seconds.
     """
 
     text: str
     language: str | None
     segments: list[Segment]
     words: list[Word] | None = None
+    duration: float = 0.0
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(self.text)}</p>{html_table(self.segments if self.words is None else self.words)}"
 
 
 class Transcriptions(ResultFormat):
-    columns: ClassVar[dict[str, Any]] = {"text": "string", "language": "string", "segments": [TIMED_TEXT]}
+    columns: ClassVar[dict[str, Any]] = {
+        "text": "string",
+        "language": "string",
+        "segments": [TIMED_TEXT],
+        "duration": "double",
+    }
+    files: ClassVar[dict[str, Callable[[Any], str]]] = {"srt": to_srt, "vtt": to_vtt}
 
     def further_columns(self, options: Mapping[str, Any]) -> dict[str, Any]:
         asks = options.get("word_timestamps") or options.get("timestamps") == "word"
@@ -135,6 +143,7 @@ class Transcribe(Task):
         *,
         language: str | None = None,
         task: str = "transcribe",
+        translate: bool = False,
         timestamps: bool | Literal["word"] = True,
         word_timestamps: bool = False,
         batch_size: int = 8,
@@ -145,11 +154,11 @@ class Transcribe(Task):
 
         audio: a path, the bytes of a file, an open file, or an array of floats (samples,) at the checkpoint's rate
         (16,000 a second).  language: the code of what is spoken, "en"; by default what the model hears in the first
-        window.  task: "translate" writes English.  timestamps: False writes texts without times, one segment for each
-        half minute, which may cut a word there.  word_timestamps: True, as timestamps="word", gives the words with
-        their times too, by the attention of the heads that generation_config.json names.  batch_size: the number of
-        recordings whose windows are computed together.  A recording of any length is read in blocks, and takes bounded
-        memory.
+        window.  translate: True, as task="translate", writes English.  timestamps: False writes texts without times,
+        one segment for each half minute, which may cut a word there.  word_timestamps: True, as timestamps="word",
+        gives the words with their times too, by the attention of the heads that generation_config.json names.
+        batch_size: the number of recordings whose windows are computed together.  A recording of any length is read in
+        blocks, and takes bounded memory.
 
         fallback: `temperature`, `compression_ratio_threshold`, `logprob_threshold` and `no_speech_threshold`, which are
         described in `zoo.generate.speech.Fallback`; temperature=0 takes each window's likeliest tokens, whatever they
@@ -158,6 +167,9 @@ class Transcribe(Task):
         if language is not None and language not in self.languages:
             known = ", ".join(self.languages) or "none, as the checkpoint has one language"
             raise InputError(f"language is {language!r}, expected one of {known}{nearest(language, self.languages)}")
+        if not isinstance(translate, bool):
+            raise InputError(f"translate is {translate!r}, expected True or False")
+        task = "translate" if translate else task
         check_choice(task, "task", self.tasks or ("transcribe",))
         known = [field.name for field in fields(Fallback)]
         for name in fallback:
@@ -330,4 +342,5 @@ class _Reading:
 
     def transcription(self) -> Transcription:
         text = "".join(one.text for one in self.segments).strip()
-        return Transcription(text, self.language, self.segments, self.words)
+        duration = self.spectrogram.samples / self.spectrogram.sampling_rate
+        return Transcription(text, self.language, self.segments, self.words, duration)

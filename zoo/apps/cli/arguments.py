@@ -125,6 +125,8 @@ def _run(add: Add) -> None:
     task_argument(add)
     add_options(add.group(TASK_OPTIONS), TASKS)
     drawn = f"for {', '.join(kind.name for kind in TASKS if kind.draws)}"
+    subtitles = "for automatic-speech-recognition: subtitles of one INPUT in place of text or JSON"
+    add.group(OUTPUT)("--format", choices=("srt", "vtt"), help=subtitles)
     add.group(OUTPUT)("--overlay", metavar="FILE", help=f"{drawn}: a PNG file for the image with the result on it")
 
 

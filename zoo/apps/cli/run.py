@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     task: Any = load(args, args.task, adapter=args.adapter)
     kind: TaskKind = task.kind
     _take_prompt(args, kind)
-    _check(args, kind)
+    _check(args, kind, task)
     as_json = terminal.json
 
     if kind.ranks:
@@ -70,7 +70,10 @@ def run(args: argparse.Namespace) -> None:
         write(task, args.inputs, given_options(args, kind))
     else:
         results, error = _results_and_errors(task, args.inputs, args)
-        if as_json:
+        if args.format is not None:
+            if error is None:
+                terminal.verbatim(task.results.files[args.format](results[0]))
+        elif as_json:
             shown = _with_errors(task, results, error)
             terminal.line(json_text(shown[0] if len(shown) == 1 else shown))
         else:
@@ -105,7 +108,7 @@ def _take_prompt(args: argparse.Namespace, kind: TaskKind) -> None:
         args.prompt = args.inputs.pop()
 
 
-def _check(args: argparse.Namespace, kind: TaskKind) -> None:
+def _check(args: argparse.Namespace, kind: TaskKind, task: Any) -> None:
     """Raise UsageError for options that the task does not have and inputs that do not fit together."""
     check_options(args, kind)
     if args.overlay is not None:
@@ -114,6 +117,13 @@ def _check(args: argparse.Namespace, kind: TaskKind) -> None:
             raise UsageError(f"--overlay is for {', '.join(drawn)}, and the task is {kind.name}")
         if len(args.inputs) != 1 or args.inputs == ["-"]:
             raise UsageError("--overlay needs exactly one INPUT, the path of an image")
+    if args.format is not None:
+        if args.format not in task.results.files:
+            raise UsageError(f"--format {args.format} is for automatic-speech-recognition, and the task is {kind.name}")
+        if args.json or args.text:
+            raise UsageError(f"--format and {'--json' if args.json else '--text'} exclude each other: give one of them")
+        if len(args.inputs) != 1 or args.inputs == ["-"]:
+            raise UsageError("--format needs exactly one INPUT, the path of an audio file")
     if "-" in args.inputs and len(args.inputs) > 1 and not kind.ranks:
         raise UsageError("'-' reads all inputs from stdin: give no other INPUT with it")
     # An argument of the call may be an option, and INPUT then stands for the other one.

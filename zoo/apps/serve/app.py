@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from ...errors import nearest
-from . import chats, pages, responses, texts, writing
+from . import chats, pages, responses, speech, texts, writing
 from .docs import docs_routes
 from .errors import ApiError, as_api_error
 from .frames import ModelRequest
@@ -45,12 +45,15 @@ from .requests import (
     EmbeddingsRequest,
     FileRequest,
     ModelField,
+    PagesRequest,
     RerankRequest,
     ResponsesRequest,
     RunRequest,
     Strict,
     TablesRequest,
     TokenizeRequest,
+    TranscriptionRequest,
+    TranslationRequest,
 )
 from .run import run
 from .wording import field_error
@@ -58,7 +61,8 @@ from .wording import field_error
 MAX_JSON = 8 << 20  # bytes of a request
 MAX_VALUES = 500_000  # values of a request: numbers of its lists, texts, fields
 MAX_FILE = 64 << 20  # bytes of a request with a file
-FILES = ("application/pdf", "application/octet-stream")  # types of a body that is a file, beside image/...
+FILES = ("application/pdf", "application/octet-stream")  # types of a body that is a file, beside those of MEDIA
+MEDIA = ("image/", "audio/", "video/")
 PROBLEM = "zoo.problem"  # the key of a scope for why a request was refused, which the log says
 OPEN = ("/health", "/ready")  # answered without a key
 DOCS = ("/docs", "/openapi.json")  # too: a browser has no key yet; they name the models, as /ready does
@@ -68,13 +72,14 @@ class Endpoint(NamedTuple):
     """kinds: of the models that answer; none: all.  model: the one without a name in a request."""
 
     takes: type[Strict]
-    answer: Callable[[Models, Served, Any], Awaitable[dict[str, Any] | writing.Chunks]]
+    answer: Callable[[Models, Served, Any], Awaitable[dict[str, Any] | writing.Chunks | Response]]
     kinds: tuple[str, ...]
     summary: str
     limit: int = MAX_JSON
     model: str | None = None
 
 
+SPEECH = ("automatic-speech-recognition",)
 CHATS = ("generate", "image-text-to-text")
 LAST_EVENT = b"data: [DONE]\n\n"  # streams without names end with it
 RESPONSES = "/v1/responses"  # the path whose streams are of named events
@@ -94,8 +99,16 @@ ENDPOINTS = {
     "/v1/tables": Endpoint(
         TablesRequest, pages.tables, (TABLES,), "The tables of a picture or a PDF", 2 * MAX_FILE, TABLES
     ),
-    "/v1/read": Endpoint(FileRequest, pages.read, ("read",), "The text of a picture or a PDF", 2 * MAX_FILE),
-    "/v1/ocr": Endpoint(FileRequest, pages.ocr, ("ocr",), "The lines of a picture or a PDF, with places", 2 * MAX_FILE),
+    "/v1/read": Endpoint(PagesRequest, pages.read, ("read",), "The text of a picture or a PDF", 2 * MAX_FILE),
+    "/v1/ocr": Endpoint(
+        PagesRequest, pages.ocr, ("ocr",), "The lines of a picture or a PDF, with places", 2 * MAX_FILE
+    ),
+    "/v1/audio/transcriptions": Endpoint(
+        TranscriptionRequest, speech.transcribe, SPEECH, "The words of a recording (OpenAI's form)", 2 * MAX_FILE
+    ),
+    "/v1/audio/translations": Endpoint(
+        TranslationRequest, speech.translate, SPEECH, "A recording in English words (OpenAI's form)", 2 * MAX_FILE
+    ),
     "/v1/run": Endpoint(RunRequest, run, (), "The task of any model, by its name (the Hub's form)", 2 * MAX_FILE),
     "/tokenize": Endpoint(TokenizeRequest, texts.tokenize, (*TEXTS, "generate"), "The tokens of a text or of messages"),
 }
@@ -360,7 +373,7 @@ def _media(request: Request) -> str:
 def _is_file(kind: type[Strict], request: Request) -> bool:
     """True if the body is a file, and the fields are in the query."""
     media = _media(request)
-    return issubclass(kind, FileRequest) and (media.startswith("image/") or media in FILES)
+    return issubclass(kind, FileRequest) and (media.startswith(MEDIA) or media in FILES)
 
 
 def _decode(kind: type[Any], body: bytes, request: Request) -> Any:

@@ -19,7 +19,7 @@ from ...optional import import_optional
 from ...task_kinds import TASKS
 from .errors import ApiError
 from .models import Served
-from .requests import FileRequest, Strict
+from .requests import FileRequest, PagesRequest, Strict
 
 BINARY = {"type": "string", "format": "binary"}
 PICTURE = (  # white, 32 x 32
@@ -134,7 +134,8 @@ def openapi(endpoints: Endpoints, models: Mapping[str, Served], has_keys: bool =
         if issubclass(takes, FileRequest):
             form = {"type": "object", "properties": {**fields, "file": BINARY}, "required": ["file"]}
             content = {"multipart/form-data": {"schema": form}, **content}
-            content |= {kind: {"schema": BINARY} for kind in ("image/*", "application/pdf")}
+            media = ("image/*", "application/pdf") if issubclass(takes, PagesRequest) else ("audio/*", "video/*")
+            content |= {kind: {"schema": BINARY} for kind in media}
             about["parameters"] = [
                 {
                     "name": name,

@@ -25,7 +25,7 @@ from ..documents.limits import MAX_PIXELS, chosen_pages
 from ..tables.pages import page_tables
 from .errors import ApiError
 from .models import Models, Served
-from .requests import FileRequest, TablesRequest, refuse_if
+from .requests import FileRequest, PagesRequest, TablesRequest, refuse_if
 from .wording import field_error
 
 F = TypeVar("F", bound=FileRequest)
@@ -44,7 +44,7 @@ async def tables(models: Models, one: Served, asked: TablesRequest) -> dict[str,
     return {"object": "list", "model": one.id, "data": pages, "warnings": said}
 
 
-async def read(models: Models, one: Served, asked: FileRequest) -> dict[str, Any]:
+async def read(models: Models, one: Served, asked: PagesRequest) -> dict[str, Any]:
     data = file_of(asked)
 
     def read_page(document: Document, page: Page) -> dict[str, Any]:
@@ -58,7 +58,7 @@ async def read(models: Models, one: Served, asked: FileRequest) -> dict[str, Any
     return {"object": "list", "model": one.id, "text": text, "data": pages, "warnings": said}
 
 
-async def ocr(models: Models, one: Served, asked: FileRequest) -> dict[str, Any]:
+async def ocr(models: Models, one: Served, asked: PagesRequest) -> dict[str, Any]:
     refuse_if(asked.whole, "whole", "a page of one line needs no places: send it to /v1/read")
     data = file_of(asked)
 
@@ -92,7 +92,7 @@ def keep_warnings(said: dict[str, None]) -> Iterator[None]:
     said |= dict.fromkeys(str(one.message) for one in caught)
 
 
-def parse_file_request(data: bytes, fields: Mapping[str, str], kind: type[F]) -> F:
+def parse_file_request(data: bytes, fields: Mapping[str, Any], kind: type[F]) -> F:
     """The request of a file with fields as texts; ApiError for wrong ones."""
     try:
         return msgspec.convert({**fields, "file": base64.b64encode(data).decode()}, kind, strict=False)
@@ -108,7 +108,11 @@ async def read_file_request(request: Request, kind: type[F]) -> F:
         raise ApiError(501, str(e), code="not_installed") from None
     try:
         async with request.form(max_files=1, max_fields=MAX_FIELDS) as form:
-            fields = {name: value for name, value in form.items() if isinstance(value, str)}
+            fields: dict[str, Any] = {}
+            for name, value in form.multi_items():
+                if isinstance(value, str):  # the items of a list have names that end with []
+                    own, list_mark, _ = name.partition("[]")
+                    fields[own] = [*fields.get(own, ()), value] if list_mark else value
             if not isinstance(file := form.get("file"), UploadFile):
                 raise ApiError(400, "a form without a file: expected one in its field 'file'", param="file")
             return parse_file_request(await file.read(), {**request.query_params, **fields}, kind)

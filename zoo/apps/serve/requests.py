@@ -5,7 +5,7 @@ A field that is not named here is an error, and so is a value that is not implem
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -119,17 +119,67 @@ class RunRequest(Strict, kw_only=True):
 
 
 class FileRequest(Strict, kw_only=True):
-    """A picture or a PDF, in base64 or as a data URL; or the file itself as the request's body, or in a form."""
+    """A file in base64 or as a data URL; or the file itself as the request's body, or in a form."""
 
     file: str
+
+
+class PagesRequest(FileRequest, kw_only=True):
+    """A picture or a PDF."""
+
     pages: str | None = None  # say 3-7,9
     whole: bool = False  # each page is the picture of one table, or of one line of text
 
 
-class TablesRequest(FileRequest, kw_only=True):
+class TablesRequest(PagesRequest, kw_only=True):
     """As for `/v1/read`; `threshold`: the lowest score of a table and its parts."""
 
     threshold: Share = 0.5
+
+
+class TranslationRequest(FileRequest, kw_only=True):
+    """A recording in any language, which is written in English.
+
+    `temperature`: 0 is the likeliest text, and if that fails others.  `prompt`: only an empty one.
+    """
+
+    response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] = "json"
+    temperature: Temperature = 0
+    prompt: str | None = None
+
+    def __post_init__(self) -> None:
+        refuse_if(self.prompt, "prompt", "not implemented: expected an empty one, or leave it out")
+
+    @property
+    def granularities(self) -> tuple[str, ...]:
+        """What times are asked for."""
+        return ("segment",)
+
+
+class TranscriptionRequest(TranslationRequest, kw_only=True):
+    """A recording, which is written in its language, or in `language`, a code such as "en".
+
+    `timestamp_granularities`: of verbose_json, "segment" or "word" or both.  `stream`: only false.
+    """
+
+    language: str | None = None
+    timestamp_granularities: list[Literal["word", "segment"]] | None = None
+    stream: bool = False
+    chunking_strategy: str | None = None
+    include: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_if(self.stream, "stream", "not implemented: expected false, or leave it out")
+        refuse_if(self.include, "include", f"{', '.join(self.include or ())[:80]} is not here: leave it out")
+        others = self.chunking_strategy not in (None, "auto")
+        refuse_if(others, "chunking_strategy", f"{self.chunking_strategy!r:.50} is not here, only 'auto'")
+        asks = self.timestamp_granularities and self.response_format not in ("verbose_json", "vtt")
+        refuse_if(asks, "timestamp_granularities", "they are for response_format = 'verbose_json' or 'vtt'")
+
+    @property
+    def granularities(self) -> tuple[str, ...]:
+        return (*(self.timestamp_granularities or ("segment",)),)
 
 
 class StreamOptions(Struct, forbid_unknown_fields=True, kw_only=True):
