@@ -112,7 +112,19 @@ def imports(path: Path) -> set[str]:
 
 
 CORE = (
-    *("errors", "warning", "typing", "options", "keywords", "optional", "plugins", "files", "guards", "config"),
+    *(
+        "errors",
+        "warning",
+        "typing",
+        "options",
+        "keywords",
+        "optional",
+        "peer_names",
+        "plugins",
+        "files",
+        "guards",
+        "config",
+    ),
     *("task_kinds", "family", "registry"),
     *(
         "quant",

@@ -144,12 +144,17 @@ def get_num_threads() -> int:
 
 
 def __getattr__(name: str) -> Any:
-    """Import `zoo.TableExtractor` and `zoo.extract_tables` when they are first used."""
+    """Import `zoo.TableExtractor` and `zoo.extract_tables` when they are first used; say what other names are here."""
     if name in ("TableExtractor", "extract_tables"):
         from .apps import tables
 
         return getattr(tables, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    here, instead = os.path.join(os.path.dirname(__file__), name), ""
+    if not (os.path.isdir(here) or os.path.isfile(f"{here}.py")):  # `from zoo import ops` asks for modules, too
+        from .peer_names import MODULE_NAMES, instead_of
+
+        instead = instead_of(name, MODULE_NAMES)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{instead}", name=name)
 
 
 def __dir__() -> list[str]:

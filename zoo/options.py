@@ -38,14 +38,37 @@ class Options:
     adapter: str | os.PathLike[str] | None = None
 
     def update(self, more: Mapping[str, Any], taken: Collection[str] | None = None) -> Options:
-        """These options with some changed; TypeError for a name that is no option, or not one of those `taken`."""
-        taken = NAMES if taken is None else taken
-        if unknown := more.keys() - set(taken):
-            name = min(unknown)
-            raise TypeError(f"{name!r} is not an option here{nearest(name, taken)}: expected {', '.join(taken)}")
-        return replace(self, **more) if more else self
+        """These options with some changed; TypeError for a name that is no option, or not one of those `taken`.
+
+        Options that other libraries have are taken where their value changes nothing.
+        """
+        taken, known = NAMES if taken is None else taken, dict(more)
+        for name in sorted(more.keys() - set(taken)):
+            from .peer_names import LOAD_OPTIONS
+
+            value, (same, instead) = known.pop(name), LOAD_OPTIONS.get(name, ((), ""))
+            if not any(value is one or (type(value) is type(one) and value == one) for one in same):
+                what = instead or f"expected {', '.join(taken)}"
+                raise TypeError(f"{name!r} is not an option here{'' if instead else nearest(name, taken)}: {what}")
+        if isinstance(device := known.get("device"), int) and not isinstance(device, bool):  # as pipelines number them
+            known["device"] = "cpu" if device < 0 else f"cuda:{device}"
+        if known.get("dtype") is not None:
+            known["dtype"] = dtype_name(known["dtype"])
+        return replace(self, **known) if known else self
 
 
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype: of torch.float16, np.float16, "fp16" or "half" it is "float16"."""
+    name = str(dtype.__name__ if isinstance(dtype, type) else dtype).removeprefix("torch.")
+    return DTYPE_NAMES.get(name, name)
+
+
+DTYPE_NAMES = {
+    **dict.fromkeys(("fp16", "half", "f16"), "float16"),
+    "bf16": "bfloat16",
+    **dict.fromkeys(("fp32", "float", "f32"), "float32"),
+    **dict.fromkeys(("fp64", "double", "f64"), "float64"),
+}
 NAMES = tuple(field.name for field in fields(Options))
 # The names that functions take which do less than `zoo.load`; other options are errors there.
 HUB = ("revision", "local_files_only", "cache_dir", "token")

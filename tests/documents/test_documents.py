@@ -265,3 +265,17 @@ def test_letters_of_an_arabic_ligature_are_in_order():
     assert [spell(word) for word in words_of(letters)] == ["الأصوت"]
     latin = [Character(one, (0, 0, 8, 10), 10, i) for i, one in enumerate("ffi")]
     assert [spell(word) for word in without_doubles(words_of(latin))] == ["ffi"]
+
+
+@pytest.mark.parametrize(
+    ("pages", "numbers"),
+    [("all", [1, 2, 3]), (2, [2]), ([3, 1], [1, 3]), ([], []), ([(2, None)], [2, 3]), ("2-", [2, 3])],
+)
+def test_pages_by_number(pages, numbers):
+    assert select(pages, 3, "a.pdf") == numbers
+
+
+@pytest.mark.parametrize("pages", [0, -1, [1, 0], 2.5, 4])
+def test_pages_that_are_none(pages):
+    with pytest.raises(InputError, match=r"pages count from 1|expected such as 3|has 3 pages, and page 4"):
+        select(pages, 3, "a.pdf")

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import ConfigError, InputError, UnsupportedError, nearest
 from ..files.folder import CheckpointFolder
+from ..peer_names import GENERATION_NAMES, instead_of
 
 # New tokens without max_new_tokens and max_length, or fewer if the model's context is shorter.
 DEFAULT_NEW_TOKENS = 512
@@ -209,7 +210,8 @@ class GenerationConfig:
             if name in neutral and value not in neutral[name]:
                 raise UnsupportedError(f"{name} = {value!r} is not implemented")
             if name not in known and name not in neutral:
-                raise InputError(f"{name} is not an option of generation{nearest(name, known)}")
+                instead = instead_of(name, GENERATION_NAMES) or nearest(name, known)
+                raise InputError(f"{name} is not an option of generation{instead}")
         extra = {k: v for k, v in self.extra.items() if k not in options}
         options = {name: value for name, value in options.items() if name not in neutral}
         # A caller's max_length replaces a file's max_new_tokens.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, check_choice
+from ..peer_names import with_keys
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -22,6 +23,7 @@ LINES, LETTERS = 1000, 80
 Box = tuple[float, float, float, float]
 
 
+@with_keys()
 class Detection(NamedTuple):
     """An object in an image."""
 

@@ -9,9 +9,11 @@ import numpy as np
 
 from .. import ops
 from ..errors import InputError
+from ..peer_names import with_keys
 from .boxes import check_fraction, sigmoid, softmax
 
 
+@with_keys()
 class ObjectArea(NamedTuple):
     """An object, or several of one label as one, and its part of an image."""
 

@@ -7,7 +7,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..checkpoint.task import CheckpointTask, task_of
+from ..errors import HubError
 from ..options import DEFAULTS, Options
+from ..peer_names import with_organisation
 from ..task_kinds import TASKS, TaskKind, find_tasks, languages_of
 
 if TYPE_CHECKING:
@@ -53,7 +55,18 @@ def find_task(
         find_tasks(task)  # a wrong name is an error before anything is downloaded
     from ..hub import find
 
-    return task_of(find(name_or_folder, options.update(more)), task)
+    try:
+        checkpoint = find(name_or_folder, options.update(more))
+    except HubError as e:
+        raise type(e)(f"{e}{_nearest_name(os.fspath(name_or_folder))}") from e
+    return task_of(checkpoint, task)
+
+
+def _nearest_name(name: str) -> str:
+    """The end of a message about a name that was not found."""
+    if any(name == kind.name or name in kind.pipelines for kind in TASKS):
+        return f"; {name!r} is the name of a task: give it as zoo.load(NAME, task={name!r})"
+    return with_organisation(name)
 
 
 def task_class(kind: TaskKind, head: str | None = None) -> type[Task]:

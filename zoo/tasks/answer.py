@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, overload
 
 import numpy as np
 
 from .. import ops
 from ..errors import InputError, ZooError
+from ..peer_names import with_keys
 from .arguments import check_count, collect_results, texts_or_errors
 from .base import TextTask, softmax
 from .notebook import html_table
@@ -24,6 +25,7 @@ WINDOW_TOKENS = 384
 STRIDE = 128
 
 
+@with_keys(answer="text")
 class Span(NamedTuple):
     """A passage of the context that was passed, context[start:end]; an empty one where there is no answer."""
 
@@ -97,7 +99,7 @@ class Answer(TextTask):
     def __call__(
         self,
         question: str | Iterable[str],
-        context: str | Iterable[str],
+        context: str | Iterable[str] | None = None,
         *,
         top_k: int | None = None,
         max_answer_len: int = 15,
@@ -109,7 +111,8 @@ class Answer(TextTask):
     ) -> Any:
         """The best Span; with top_k, the list of that many, best first.  For several questions, a list of either.
 
-        question, context: one each, as many of one as of the other, or one of either for all of the other.
+        question, context: one each, as many of one as of the other, or one of either for all of the other; or one
+        dictionary of both, or a list of them, as pipelines take them.
         max_answer_len: tokens of the longest answer.  handle_impossible: "no answer" competes as an empty Span, with
         the least of the scores that the windows give it.  whole_words: answers are widened to the words that they begin
         and end in; say False for languages that do not put spaces between words.
@@ -117,6 +120,8 @@ class Answer(TextTask):
         A long context is read through windows of max_seq_len tokens, those of the question included, that overlap by
         doc_stride; of equal spans the best one counts.
         """
+        if context is None:
+            question, context = _question_and_context(question)
         questions, one_question = texts_or_errors(question, "question")
         contexts, one_context = texts_or_errors(context, "context")
         count = max(len(questions), len(contexts))
@@ -229,3 +234,15 @@ def _place(row: Any, first: int, last: int, whole_words: bool) -> tuple[int, int
         return start, end
     before, after = row.word_to_chars(a, 1), row.word_to_chars(b, 1)
     return (start if before is None else before[0]), (end if after is None else after[1])
+
+
+def _question_and_context(given: Any) -> tuple[Any, Any]:
+    """The questions and contexts of a dictionary with both, or of a list of these; InputError for anything else."""
+    items = [given] if isinstance(given, Mapping) else given
+    names = {"question", "context"}
+    if not isinstance(items, list) or not all(isinstance(one, Mapping) and names <= {*one} for one in items):
+        raise InputError(
+            "context is missing: expected the text that holds the answer, answer(question=..., context=...)"
+        )
+    questions, contexts = [one["question"] for one in items], [one["context"] for one in items]
+    return (questions[0], contexts[0]) if isinstance(given, Mapping) else (questions, contexts)

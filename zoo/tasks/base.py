@@ -17,6 +17,7 @@ import numpy as np
 from ..checkpoint.conflicts import CONFIG, refuse_other_files
 from ..errors import CheckpointError, InputError, TokenizerError, ZooError, list_names
 from ..options import DEFAULTS, Options
+from ..peer_names import TASK_NAMES, instead_of
 from ..pretrained import Pretrained
 from ..runner import runner_for
 from ..task_kinds import Input, TaskKind, find_tasks
@@ -99,6 +100,10 @@ class Task:
     def __call__(self, *args: Any, **options: Any) -> Any:
         """The result; each task documents its arguments."""
         raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:  # of a name that is no attribute
+        instead = instead_of(name, TASK_NAMES)
+        raise AttributeError(f"the task {type(self).name} has no attribute {name!r}{instead}", name=name, obj=self)
 
     def __repr__(self) -> str:
         of = f" of {self.checkpoint.name}" if self.checkpoint else ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, overload
 
 import numpy as np
 
 from .. import ops
 from ..errors import CheckpointError, InputError, ZooError, check_choice, quantity
+from ..peer_names import with_keys
 from ..text.given import check_text
 from .arguments import as_list, check_count, collect_results, text_or_error, texts_or_errors
 from .base import TextTask, sigmoid, softmax
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
 
 
+@with_keys()
 class Label(NamedTuple):
     label: str
     score: float
@@ -132,12 +134,22 @@ def as_pairs(texts: Any, pairs: Any) -> tuple[Texts, Texts | None, bool]:
         return first, second, single
     if isinstance(texts, str):
         return [check_text(texts, "texts")], None, True
-    items = as_list(texts, "texts")
+    if isinstance(texts, Mapping) and isinstance(texts.get("text"), str):  # as pipelines take pairs
+        first, second, _ = as_pairs([texts], None)
+        return first, second, True
+    items = [_of_dictionary(item) for item in as_list(texts, "texts")]
     if not any(isinstance(item, tuple | list) for item in items):
         return [text_or_error(item, "texts", i) for i, item in enumerate(items)], None, False
     checked = [_pair_or_error(item, i) for i, item in enumerate(items)]
     first, second = ([one if isinstance(one, ZooError) else one[side] for one in checked] for side in (0, 1))
     return first, second, False
+
+
+def _of_dictionary(item: Any) -> Any:
+    """The text or the pair of {"text": ..., "text_pair": ...}; anything else as it is."""
+    if not isinstance(item, Mapping) or not {"text"} <= {*item} <= {"text", "text_pair"}:
+        return item
+    return (item["text"], item["text_pair"]) if "text_pair" in item else item["text"]
 
 
 def _pair_or_error(item: Any, index: int) -> tuple[str, str] | ZooError:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import ops
 from ..errors import InputError, UnsupportedError, ZooError
+from ..peer_names import with_keys
 from ..pretrained import Pretrained
 from .arguments import as_texts, check_count, collect_results, texts_or_errors
 from .base import TextTask
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 MASKS_AT_ONCE = 64
 
 
+@with_keys(sequence="text", token_str="token")
 class Filled(NamedTuple):
     """A word for a mask, and the text with the word in its place."""
 

@@ -15,6 +15,7 @@ from ..generate import PREFIX_CACHE_BYTES, ContinuousBatch, Generated, Generatio
 from ..generate.perplexity import perplexity
 from ..generate.text import StopStrings, TextStream, text_of
 from ..inputs.image_prompt import ImagePrompt
+from ..peer_names import with_keys
 from ..pretrained import Pretrained
 from ..text.chat import ChatTemplate, Messages
 from ..text.long_texts import ids_within
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
     from ..text.tokenizer import Tokenizer
 
 
+@with_keys()
 class TokenScore(NamedTuple):
     token: str
     token_id: int
     logprob: float  # what the model gave it, before temperature and all else
 
 
+@with_keys(generated_text="text")
 class Generation(NamedTuple):
     """The text that followed a prompt, with its tokens."""
 
@@ -135,6 +138,8 @@ class Generate(TextTask):
         A text is a prompt as it stands: special tokens in it are special, and one that begins with the token for the
         beginning gets no second one.  With stop_strings the text ends before the first that comes.
         """
+        if isinstance(texts, Sequence) and texts and isinstance(texts[0], Mapping) and "role" in texts[0]:
+            raise InputError("texts are messages of a chat: chat(messages) answers them")
         inputs, single = texts_or_errors(texts, "texts")
         return self._generate_all(
             inputs, self.prompt_ids, self._merge_options(options), details, progress, "texts", single
@@ -149,7 +154,10 @@ class Generate(TextTask):
         single = isinstance(messages, Sequence) and bool(messages) and isinstance(messages[0], Mapping)
         chats = [messages] if single else messages
         if not isinstance(chats, Sequence) or isinstance(chats, str) or not chats:
-            raise InputError(f"messages: {str(messages)[:80]!r}, expected a list of messages, or a list of such lists")
+            raise InputError(
+                f"messages: {str(messages)[:80]!r}, expected a list of messages such as "
+                '{"role": "user", "content": "Hello"}, or a list of such lists'
+            )
         config, shown = self._split(options)
         return self._generate_all(
             chats, lambda chat: self._chat_prompt(chat, shown), config, details, progress, "messages", single

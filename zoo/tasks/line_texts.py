@@ -8,12 +8,14 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..peer_names import with_keys
 from .results import Lines, ResultFormat
 
 # The text of a line, the log-probabilities of its tokens, True if it came to its end, and the odds of its script.
 LineText: TypeAlias = tuple[str, np.ndarray, bool, float]
 
 
+@with_keys(generated_text="text")
 class Reading(NamedTuple):
     """The text in an image.
 

@@ -19,6 +19,7 @@ from ..images.lines import is_blank, split_lines
 from ..images.reading_order import reading_order
 from ..images.text_regions import cut_quad
 from ..options import DEFAULTS, Options
+from ..peer_names import with_keys
 from ..registry import family_of
 from ..warning import warn
 from .arguments import collect_results, result_or_error
@@ -47,6 +48,7 @@ UNKNOWN_SCRIPT = "in a script or a hand that the reader does not know"
 UNREADABLE = "[?]"  # stands for such a line where its confidence is not written beside it
 
 
+@with_keys()
 class OcrLine(NamedTuple):
     """A line of text.  quad: its corners (x, y) in pixels of the page, clockwise from where the text begins.
 

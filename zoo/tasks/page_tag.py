@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import InputError, ZooError, quantity
 from ..files.json_file import parse_json_list, read_bounded
 from ..images import MAX_PIXELS, ImageInput, ImageProcessor
+from ..peer_names import with_keys
 from ..pretrained import Pretrained
 from ..text.given import check_text, kind_of
 from ..text.tokenizer import Tokenizer
@@ -26,6 +27,7 @@ Box = tuple[float, ...]  # left, top, right, bottom in pixels
 MAX_WORDS = 16 << 20  # bytes of a file of words
 
 
+@with_keys(word="text")
 class TaggedWord(NamedTuple):
     label: str
     score: float

@@ -18,6 +18,9 @@ PIPELINE_NAMES = {
     "src_lang": "source",
     "tgt_lang": "target",
     "return_timestamps": "timestamps",
+    "show_progress_bar": "progress",
+    "top_n": "top_k",
+    "labels": "candidate_labels",
 }
 # Their names of the inputs.
 INPUT_NAMES = ("inputs", "sequences", "text_inputs", "image", "images")
@@ -34,7 +37,15 @@ NEEDLESS_OPTIONS: dict[str, tuple[tuple[Any, ...] | None, str]] = {
     "truncation": ((True, "longest_first", "only_first"), "what is longer than the checkpoint takes is cut"),
     "return_full_text": ((False, None), "the result is the continuation alone: put the text before it"),
     "return_tensors": ((False, None), "results are texts and arrays of NumPy"),
+    "convert_to_numpy": ((True, None), "results are arrays of NumPy"),
+    "convert_to_tensor": ((False, None), "results are NumPy arrays, which torch.from_numpy makes tensors of"),
+    **dict.fromkeys(("activation_fn", "activation_fct"), ((None,), "raw=True gives the logits")),
+    "apply_softmax": ((False, None), "raw=True gives the logits"),
+    "return_all_scores": ((True, None), "top_k=1 gives the best label alone"),
+    "grouped_entities": ((True, None), "aggregation='none' gives each token"),
+    "is_split_into_words": ((False, None), "give the text as it stands, which the tokenizer splits"),
 }
+CUT_LENGTH = "set max_tokens of the task to cut texts earlier than the checkpoint does"
 
 
 def with_pipeline_names(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,6 +80,8 @@ def own_options(task: str, given: Mapping[str, Any], own: list[str], takes_more:
             if same is not None and value not in same:
                 raise InputError(f"{name} is {value!r}: {instead}")
             continue
+        elif name == "max_length" and name not in own and not takes_more:
+            raise InputError(f"max_length is {value!r}: {CUT_LENGTH}")
         elif name not in own and not takes_more:
             guess = nearest(name, [*own, *(old for old, new in PIPELINE_NAMES.items() if new in own)])
             raise InputError(f"{task} has no option {name!r}, expected one of {', '.join(own[1:])}{guess}")

@@ -10,10 +10,12 @@ import numpy as np
 from .. import ops
 from ..checkpoint.modules import SETTINGS, read_settings
 from ..errors import InputError, UnsupportedError, ZooError, quantity
+from ..peer_names import with_keys
 from ..pretrained import Pretrained
 from ..text.given import check_text
 from .arguments import as_list, check_count
 from .base import TextTask, sigmoid
+from .pipeline_names import with_pipeline_names
 from .prompted import chosen_prompt
 from .results import Lines, ResultFormat
 
@@ -34,6 +36,7 @@ SCORES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@with_keys(corpus_id="document")
 class Ranked(NamedTuple):
     document: int  # its index in the list that was passed
     score: float
@@ -126,17 +129,23 @@ class Rerank(TextTask):
         texts = [{"text": one.text} if return_documents else {} for one in found]
         return [{"corpus_id": r.document, "score": r.score, **text} for r, text in zip(found, texts, strict=True)]
 
+    @with_pipeline_names
     def predict(
         self,
-        pairs: Iterable[tuple[str, str]],
+        pairs: tuple[str, str] | Iterable[tuple[str, str]],
         *,
         prompt_name: str | None = None,
         prompt: str | None = None,
         raw: bool = False,
         progress: bool | None = None,
     ) -> np.ndarray:
-        """The score of each (query, document) -> (N,) float32, in the order of the pairs; options as for a call."""
+        """The score of each (query, document) -> (N,) float32, in the order of the pairs; options as for a call.
+
+        A pair alone has a score alone.
+        """
         given = as_list(pairs, "pairs", 0)
+        if isinstance(pairs, list | tuple) and len(given) == 2 and all(isinstance(one, str) for one in given):
+            return self.predict([tuple(given)], prompt_name=prompt_name, prompt=prompt, raw=raw, progress=progress)[0]
         for i, pair in enumerate(given):
             if isinstance(pair, str) or not isinstance(pair, list | tuple) or len(pair) != 2:
                 raise InputError("is not a pair, expected (query, document)", argument="pairs", index=i)

@@ -17,6 +17,7 @@ from .. import ops
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_pixels
 from ..images.boxes import check_fraction
 from ..images.segments import ObjectArea
+from ..peer_names import with_keys
 from ..typing import Array
 from .arguments import collect_results, map_good, pair_with_inputs, result_or_error
 from .image_task import ImageOptions, ImageTask, as_images, save_png
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 AT_ONCE = 1 << 20
 
 
+@with_keys()
 class Area(NamedTuple):
     label: str
     id: int

@@ -15,6 +15,7 @@ from ..checkpoint.modules import is_sparse_encoder
 from ..checkpoint.sparse_encoder import SparseEncoder, read_sparse_encoder
 from ..errors import ZooError
 from ..nn import is_array
+from ..peer_names import with_keys
 from ..pretrained import Pretrained
 from .arguments import check_count, collect_results, map_good, texts_or_errors
 from .prompted import PEERS, Peer, PromptedTask, check_peers
@@ -37,6 +38,7 @@ _PEERS: dict[str, Peer] = {
 }
 
 
+@with_keys()
 class Weight(NamedTuple):
     """A word of the vocabulary, and its weight for a text."""
 

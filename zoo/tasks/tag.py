@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import ops
 from ..errors import ZooError, check_choice
+from ..peer_names import with_keys
 from ..pretrained import Pretrained
 from .arguments import collect_results, texts_or_errors
 from .base import TextTask, softmax
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 AGGREGATIONS = ("none", "simple", "first", "average", "max")
 
 
+@with_keys(entity_group="label", entity="label", word="text")
 class Entity(NamedTuple):
     """A span of the text that was passed: text[start:end]."""
 

@@ -22,6 +22,7 @@ from ..generate import GenerationConfig
 from ..generate.speech import DecodedWindows, Fallback, Rules, decode_windows, segments_of
 from ..generate.word_times import attention_shares, token_states, words_of
 from ..inputs.encoder_decoder import EncoderDecoder
+from ..peer_names import with_keys
 from ..pretrained import Pretrained
 from ..text.tokenizer import Tokenizer
 from .arguments import check_count, collect_results, result_or_error
@@ -39,18 +40,21 @@ TIMED_TEXT = {"start": "double", "end": "double", "text": "string"}
 FILES = ("preprocessor_config.json", "generation_config.json")
 
 
+@with_keys()
 class Segment(NamedTuple):
     start: float  # seconds
     end: float
     text: str
 
 
+@with_keys()
 class Word(NamedTuple):
     start: float  # seconds
     end: float
     text: str  # a part of its segment's, with the space before it and its punctuation
 
 
+@with_keys(chunks="segments")
 class Transcription(NamedTuple):
     """The text of a recording.  language: its code, None for a checkpoint of one language.  words: None if their times
     were not asked for.  duration: of the recording, in seconds.

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..checkpoint.sentence_encoder import normalize
 from ..errors import InputError, check_choice
+from ..peer_names import with_keys
 from ..warning import warn
 from .notebook import as_rows
 
@@ -22,6 +23,7 @@ MIN_RANGE_VECTORS = 100  # vectors whose ranges are a poor guess at those of all
 QUERIES, BLOCK = 512, 16_384
 
 
+@with_keys()
 class Hit(NamedTuple):
     """A vector of a corpus that is near a query."""
 

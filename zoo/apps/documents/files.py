@@ -14,7 +14,7 @@ from ...errors import InputError, quantity
 from ...images import MAX_PIXELS
 from ...images.open import ImagePages, read_file
 from .rules import Rules
-from .selection import Selection, select
+from .selection import Pages, select
 from .word import Word
 
 if TYPE_CHECKING:
@@ -74,11 +74,11 @@ class Document:
         found = self._pages.read(number)
         return Page(self.name, number, len(self), found.image, found.words, found.rules)
 
-    def numbers(self, selection: str | Selection | None = None) -> list[int]:
+    def numbers(self, selection: Pages | None = None) -> list[int]:
         """The numbers of all pages, or of a selection such as "3-7,9" or "5-"; InputError if a page does not exist."""
         return select(selection, len(self), self.name)
 
-    def pages(self, selection: str | Selection | None = None) -> Iterator[Page]:
+    def pages(self, selection: Pages | None = None) -> Iterator[Page]:
         """The pages of a selection (see `numbers`) in order."""
         for number in self.numbers(selection):
             yield self.page(number)

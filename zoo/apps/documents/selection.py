@@ -10,6 +10,8 @@ from ...errors import InputError
 
 # Ranges of page numbers from 1, ends included; None is the last page.
 Selection: TypeAlias = Sequence[tuple[int, int | None]]
+# What a user may give: "3-7,9", "all", 3, [1, 2].
+Pages: TypeAlias = str | int | Sequence[int] | Selection
 
 _PAGE_RANGE = re.compile(r"([0-9]{1,9})?\s*(-)?\s*([0-9]{1,9})?")
 
@@ -30,12 +32,24 @@ def parse_selection(text: str) -> Selection:
     return found
 
 
-def select(pages: str | Selection | None, count: int, name: str) -> list[int]:
+def _ranges(pages: Pages) -> Selection:
+    """The ranges of a text, of a page's number, or of a list of numbers or ranges."""
+    if isinstance(pages, str):
+        return parse_selection(pages)
+    given = [pages] if isinstance(pages, int) else pages
+    if not isinstance(given, Sequence):
+        raise InputError(f"pages is {pages!r}, expected such as 3, [1, 2], '3-7,9' or 'all'")
+    if bad := [one for one in given if isinstance(one, int) and one < 1]:
+        raise InputError(f"pages has {bad[0]}, and pages count from 1")
+    return [(one, one) if isinstance(one, int) else one for one in given]
+
+
+def select(pages: Pages | None, count: int, name: str) -> list[int]:
     """The selected page numbers among `count` pages, in order and each once; InputError if one does not exist."""
-    if pages is None:
+    if pages is None or pages == "all":
         return list(range(1, count + 1))
     chosen: set[int] = set()
-    for first, last in parse_selection(pages) if isinstance(pages, str) else pages:
+    for first, last in _ranges(pages):
         if first > count or (last or 0) > count:
             has = "1 page" if count == 1 else f"{count} pages"
             raise InputError(f"{name} has {has}, and page {max(first, last or 0)} is asked for")

@@ -22,7 +22,7 @@ from ...tasks.notebook import as_rows
 from ...tasks.ocr import load_reader
 from ...tasks.scripts import MAX_CONFIDENCE
 from ...warning import warn
-from ..documents import Rules, Selection, open_document
+from ..documents import Pages, Rules, open_document
 from .boxes import HALF_SHARE, bounding_box, inside
 from .column_gaps import with_gaps
 from .context import other_readings
@@ -138,7 +138,7 @@ class TableExtractor:
         image: ImageInput,
         words: Sequence[Word] | None = None,
         *,
-        pages: str | Selection | None = None,
+        pages: Pages | None = None,
         rules: Rules | None = None,
         data_format: str | None = None,
         max_pixels: int = MAX_PIXELS,
@@ -190,7 +190,7 @@ class TableExtractor:
         self,
         file: Any,
         words: Sequence[Word] | None,
-        pages: str | Selection | None,
+        pages: Pages | None,
         rules: Rules | None,
         max_pixels: int,
         notes: list[str],
@@ -394,7 +394,7 @@ def extract_tables(
     image: ImageInput,
     words: Sequence[Word] | None = None,
     *,
-    pages: str | Selection | None = None,
+    pages: Pages | None = None,
     **options: Any,
 ) -> list[Table]:
     """The tables of an image or of a document's pages; options as for `TableExtractor`, which serves several of them.

@@ -26,7 +26,7 @@ from .upright import upright_table
 from .values import column_values
 
 if TYPE_CHECKING:
-    from ..documents import Document, Selection
+    from ..documents import Document, Pages
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ def join_pages(results: Iterable[PageTables], say: Callable[[str], object] = log
 def extract_document(
     document: Document,
     extract: TableExtractor | None = None,
-    pages: str | Selection | None = None,
+    pages: Pages | None = None,
     *,
     join: bool = False,
 ) -> Iterator[Table]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TableError, nearest
+from ...peer_names import TABLE_NAMES, instead_of
 from ..documents import Word
 from ..documents.word import check_number, set_fields
 from . import as_frame, as_html, as_json, as_text, as_xlsx
@@ -54,6 +55,9 @@ class Table(Grid):
         ):
             wanted = f"a page for each of {self.shape[0]} rows, in their order, the first of them {self.page}"
             raise TableError(f"row_pages of the table is {self.row_pages!r:.100}, expected {wanted}")
+
+    def __getattr__(self, name: str) -> Any:  # of a name that is no attribute
+        raise AttributeError(f"a table has no attribute {name!r}{instead_of(name, TABLE_NAMES)}", name=name, obj=self)
 
     @property
     def pages(self) -> tuple[int, ...]:
