@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
-from ...config import Config, read_part
-from ...errors import ConfigError, UnsupportedError
+from ...config import Config
+from ...errors import ConfigError
+from ...inputs.image_text_config import ImageTextConfig
 from ..clip.config import CLIPVisionConfig
 from ..llama3.config import LlamaConfig
 
@@ -19,9 +20,9 @@ VISION |= {"image_size": 336, "patch_size": 14, "projection_dim": 768}
 
 
 @dataclass(frozen=True, kw_only=True)
-class LlavaConfig(Config):
-    """`text_config` and `vision_config` are configs of their own."""
-
+class LlavaConfig(ImageTextConfig):
+    image_token_field = "image_token_index"
+    vision_defaults = VISION
     part_classes: ClassVar[Mapping[str, type[Config]]] = {
         "text_config": LlamaConfig,
         "vision_config": CLIPVisionConfig,
@@ -38,9 +39,7 @@ class LlavaConfig(Config):
     vision_config: CLIPVisionConfig
 
     def __post_init__(self) -> None:
-        if not 0 <= self.image_token_index < self.text_config.vocab_size:
-            most = self.text_config.vocab_size - 1
-            raise ConfigError(f"image_token_index = {self.image_token_index} is out of range, expected 0 ... {most}")
+        self.check_image_token()
         if self.vision_feature_select_strategy not in ("default", "full"):
             found = self.vision_feature_select_strategy
             raise ConfigError(f"vision_feature_select_strategy = {found!r}, expected 'default' or 'full'")
@@ -50,9 +49,8 @@ class LlavaConfig(Config):
 
     @classmethod
     def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
-        parts = {name: _part(name, raw, kind) for name, kind in cls.part_classes.items()}
-        tied = bool(raw.get("tie_word_embeddings")) or parts["text_config"].tie_word_embeddings
-        return super().from_dict({**raw, **parts, "tie_word_embeddings": tied})
+        config = super().from_dict(raw)
+        return replace(config, tie_word_embeddings=config.tie_word_embeddings or config.text_config.tie_word_embeddings)
 
     @property
     def image_token_id(self) -> int:
@@ -66,19 +64,3 @@ class LlavaConfig(Config):
     @property
     def skips_class_token(self) -> bool:
         return self.vision_feature_select_strategy == "default"
-
-    # What the tasks of decoders and of images ask a config for.
-    vocab_size = property(lambda self: self.text_config.vocab_size)
-    hidden_size = property(lambda self: self.text_config.hidden_size)
-    image = property(lambda self: self.vision_config.image)
-    patch = property(lambda self: self.vision_config.patch)
-    num_channels = property(lambda self: self.vision_config.num_channels)
-
-
-def _part(name: str, raw: dict[str, Any], kind: type[Config]) -> Config:
-    part = raw.get(name)
-    if isinstance(part, dict):
-        if (found := part.get("model_type", kind.model_type)) != kind.model_type:
-            raise UnsupportedError(f"{name} is of the model_type {found!r}, expected {kind.model_type!r}")
-        part = {**VISION, **part} if name == "vision_config" else part
-    return read_part(name, part, kind)
