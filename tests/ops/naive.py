@@ -54,7 +54,7 @@ def linear(x, weight, bias=None, act=None, residual=None):
     return y if residual is None else y + _f64(residual)
 
 
-def attention(q, k, v, *, start=None, mask=None, bias=None, window=None, scale=None):
+def attention(q, k, v, *, start=None, mask=None, bias=None, window=None, scale=None, blocks=None):
     B, T, H, K = q.shape
     S, G = k.shape[1:3]
     scale = K**-0.5 if scale is None else scale
@@ -64,12 +64,14 @@ def attention(q, k, v, *, start=None, mask=None, bias=None, window=None, scale=N
         for h in range(H):
             g = h // (H // G)
             for t in range(T):
+                at = t if start is None else start[b] + t
+                ahead = [] if blocks is None else [start[b] + u for u in range(t, T) if blocks[b, u] == blocks[b, t]]
                 seen = [
                     s
                     for s in range(S)
                     if (mask is None or mask[b, s])
-                    and (start is None or s <= start[b] + t)
-                    and (window is None or abs(s - t - (0 if start is None else start[b])) <= window)
+                    and (start is None or s <= at or s in ahead)
+                    and (window is None or abs(s - at) <= window or s in ahead)
                     and bias[b, h, t, s] > -np.inf
                 ]
                 if not seen:

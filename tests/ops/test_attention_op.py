@@ -65,6 +65,34 @@ def test_attention_within_a_window(lib, T, groups, given, window):
     check(y, wanted)
 
 
+BLOCKS = np.array([[0, 1, 1, 1, 2, 3, 4, 4, 4, 4], [0, 0, 0, 0, 1, 2, 2, 5, 6, 6]])
+
+
+@pytest.mark.parametrize("window", [None, 0, 2])
+@pytest.mark.parametrize("groups", [4, 2])
+@pytest.mark.parametrize("given", ["start", "start mask bias"])
+def test_queries_of_a_block_see_each_other(lib, groups, given, window):
+    hides = {"start": np.array([7, 3]), "mask": np.ones((2, 17), bool), "bias": normal(2, 4, 10, 17)}
+    hides["mask"][0, 2:5] = hides["mask"][1, -2:] = False
+    more = {name: hides[name] for name in given.split()} | {"blocks": BLOCKS}
+    q, k, v = heads(2, 10, 4, 8, 1), heads(2, 17, groups, 8, 2), heads(2, 17, groups, 8, 3)
+    y = ops.attention(lib(q), lib(k), lib(v), window=window, **{name: lib(a) for name, a in more.items()})
+    check(y, naive.attention(q, k, v, window=window, **more))
+
+
+@pytest.mark.parametrize("window", [None, 5])
+def test_long_blocks_end_within_the_parts_of_a_product(lib, window):
+    T, rng = 400, np.random.default_rng(0)
+    blocks = np.cumsum(rng.random((1, T)) < 0.02, 1)
+    q, k, v, start = heads(1, T, 2, 8, 1), heads(1, T + 9, 1, 8, 2), heads(1, T + 9, 1, 8, 3), np.array([9])
+    y = ops.attention(lib(q), lib(k), lib(v), start=lib(start), blocks=lib(blocks), window=window)
+    at, keys = np.arange(T)[:, None] + 9, np.arange(T + 9)
+    last = 9 + (blocks[0] <= blocks[0][:, None]).sum(1)[:, None] - 1
+    seen = (keys <= last) & (keys >= at - (T + 9 if window is None else window))
+    bias = np.where(seen, 0, -np.inf)[None, None]
+    check(y, naive.attention(q, k, v, bias=bias))
+
+
 @functools.cache
 def within(T, groups, given, window):
     """A library's inputs, and the reference's result, once for all libraries."""

@@ -42,9 +42,10 @@ def test_linear_of_several_matrices_and_of_rows():
 
 @pytest.mark.parametrize("groups", [4, 2, 1])
 @pytest.mark.parametrize("window", [None, 2])
-@pytest.mark.parametrize("given", ["", "mask", "start", "start mask", "bias", "start mask bias"])
+@pytest.mark.parametrize("given", ["", "mask", "start", "start mask", "bias", "start mask bias", "start blocks"])
 def test_attention(groups, given, window):
     shapes = {"mask": ("B", "S", "bool"), "start": ("B", "int64"), "bias": ("B", 1, "T", "S")}
+    shapes |= {"blocks": ("B", "T", "int64")}
     names = given.split()
 
     def call(f):
@@ -56,6 +57,8 @@ def test_attention(groups, given, window):
                 array[-1] = False  # no key at all
             if name == "bias":
                 array[0, 0, 0] = -np.inf
+            if name == "blocks":
+                array.sort(1)
         return arrays
 
     kv = ("B", "S", groups, 6)

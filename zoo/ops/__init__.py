@@ -75,6 +75,7 @@ def attention(
     bias: Array | None = None,
     window: int | None = None,
     scale: float | None = None,
+    blocks: Array | None = None,
     dropout: float = 0.0,
 ) -> Array:
     """softmax(scale * q @ k.T + bias) @ v, over the keys that each query may see.
@@ -83,10 +84,13 @@ def attention(
     start (B,) integers: query t of row b is at position start[b] + t, and sees no later key; None: it sees every key.
     window: a query sees no key that is more than `window` positions before or after it.
     mask (B, S) bool: false hides a key.  bias: broadcasts to (B, H, T, S).  scale: K ** -0.5 by default.
+    blocks (B, T), with start: integers that never fall along T; a query also sees the later keys, among the T from
+    position start[b] on, whose number is its own, at any distance.
     dropout: the rate at which weights are zeroed, in training on torch only.
     """
     given = q, k, v, start, mask, bias, window, q.shape[-1] ** -0.5 if scale is None else scale
-    return backend(q).attention(*given, dropout) if dropout else backend(q).attention(*given)
+    more = {"blocks": blocks} if blocks is not None else {}
+    return backend(q).attention(*given, **more, **({"dropout": dropout} if dropout else {}))
 
 
 def split_heads(x: Array, heads: int, groups: int | None = None) -> tuple[Array, Array, Array]:

@@ -37,6 +37,7 @@ def attention(
     bias: np.ndarray | None,
     window: int | None,
     scale: float,
+    blocks: np.ndarray | None = None,
 ) -> np.ndarray:
     B, T, H, K = q.shape
     S, G = k.shape[1:3]
@@ -70,12 +71,13 @@ def attention(
     start = start if T > 1 or window is not None else None
     plain = bias is None and mask is None and start is None and window is None
     cost = B * H * T * S * (2 + K / 20)
-    blocks = _blocks(B, G, r, T, S, K, lengths, start, window, plain, threads.count(cost))
+    ends = _ends(B, T, start, blocks)
+    parts = _parts(B, G, r, T, S, K, lengths, start, ends, window, plain, threads.count(cost))
     # Heads that share keys become more queries: the keys are read once for all of them.
     folds = r > 1 and bias is None and not few
 
     def job(i: int) -> None:
-        b0, b1, g0, g1, t0, t1, first, keys = block = blocks[i]
+        b0, b1, g0, g1, t0, t1, first, keys = block = parts[i]
         y = Y[b0:b1, g0:g1, :, t0:t1] if few else Y[b0:b1, g0:g1, :, :, t0:t1]
         keys -= first
         if keys <= 0:
@@ -86,7 +88,7 @@ def attention(
         qs = scratch("work", (b1 - b0, g1 - g0, heads, K, queries), dtype)
         p = scratch("work 2", (b1 - b0, g1 - g0, heads, keys, queries), dtype)
         np.multiply(Q[b0:b1, g0:g1, ..., t0:t1], scale, out=_unfold(qs, r) if folds else qs)
-        extra = None if plain else _extra(block, r, G, start, mask, bias, window, dtype)
+        extra = None if plain else _extra(block, r, G, start, ends, mask, bias, window, dtype)
         if extra is not None and folds and extra.shape[-1] > 1:
             extra = np.tile(extra, r)
         ragged = (
@@ -126,7 +128,7 @@ def attention(
             np.matmul(vs, p, out=y)
             np.multiply(y, z, out=y)
 
-    threads.run(job, len(blocks), cost)
+    threads.run(job, len(parts), cost)
     return out
 
 
@@ -160,7 +162,17 @@ def _lengths(
     return most.tolist(), mask
 
 
-def _blocks(
+def _ends(B: int, T: int, start: np.ndarray | None, blocks: np.ndarray | None) -> np.ndarray | None:
+    """The position (B, T) of the last key that each query of a causal row may see; None: they see all keys."""
+    if start is None:
+        return None
+    own = np.arange(T)[None]
+    if blocks is not None:
+        own = np.stack([np.searchsorted(row, row, side="right") - 1 for row in np.broadcast_to(blocks, (B, T))])
+    return np.asarray(start)[:, None] + own
+
+
+def _parts(
     B: int,
     G: int,
     r: int,
@@ -169,6 +181,7 @@ def _blocks(
     K: int,
     lengths: list[int] | None,
     start: np.ndarray | None,
+    ends: np.ndarray | None,
     window: int | None,
     plain: bool,
     threads: int,
@@ -194,10 +207,11 @@ def _blocks(
             end = min(t + queries, T)
             keys = S if lengths is None else lengths[b]
             at, first = 0 if start is None else int(start[b]), 0
-            if start is not None:
-                keys = min(keys, at + end)
+            if ends is not None:
+                keys = min(keys, int(ends[b, end - 1]) + 1)
             if window is not None:
-                first, keys = max(at + t - window, 0), min(keys, at + end + window)
+                first = max(at + t - window, 0)
+                keys = keys if ends is not None else min(keys, at + end + window)
             found += [Block(b, b + 1, g, min(g + heads, G), t, end, first, keys) for g in range(0, G, heads)]
     return found
 
@@ -207,6 +221,7 @@ def _extra(
     r: int,
     G: int,
     start: np.ndarray | None,
+    ends: np.ndarray | None,
     mask: np.ndarray | None,
     bias: np.ndarray | None,
     window: int | None,
@@ -228,8 +243,10 @@ def _extra(
         extra = np.where(mask[b, first:keys, None], extra, -np.inf)
     if start is not None or window is not None:
         at, keys = np.arange(t0, t1) + (0 if start is None else int(start[b])), np.arange(first, keys)[:, None]
-        seen = np.ones((keys.size, at.size), bool) if start is None else keys <= at
+        seen = np.ones((keys.size, at.size), bool) if ends is None else keys <= ends[b, t0:t1]
         if window is not None:
-            seen &= np.abs(keys - at) <= window
+            seen &= keys >= at - window
+            if ends is None:
+                seen &= keys <= at + window
         extra = np.where(seen, extra, -np.inf)
     return extra.astype(dtype, copy=False)

@@ -19,15 +19,16 @@ def attention(
     window: int | None,
     scale: float,
     dropout: float = 0.0,
+    blocks: Tensor | None = None,
 ) -> Tensor:
-    if not dropout and usable(q, k, v, bias):
+    if not dropout and blocks is None and usable(q, k, v, bias):
         tiled = kernel("attention")
         decode = kernel("decode")
         if q.shape[-1] <= tiled.MAX_HEAD_SIZE:
             if bias is None and decode.suits(q, k):
                 return decode.decode_attention(q, k, v, start, mask, scale, window=window)
             return tiled.attention(q, k, v, start, mask, bias, scale, window=window)
-    return _eager(q, k, v, start, mask, bias, window, scale, dropout)
+    return _eager(q, k, v, start, mask, bias, window, scale, dropout, blocks)
 
 
 def accepts_full_cache(like: Tensor) -> bool:
@@ -44,6 +45,7 @@ def _eager(
     window: int | None,
     scale: float,
     dropout: float,
+    blocks: Tensor | None,
 ) -> Tensor:
     B, T, H, _ = q.shape
     S, G = k.shape[1:3]
@@ -53,10 +55,14 @@ def _eager(
         allowed = mask[:, None, None, :].expand(B, 1, T, S)
     if start is not None or window is not None:
         at, keys = torch.arange(T, device=q.device)[None], torch.arange(S, device=q.device)
-        at = (at if start is None else start[:, None] + at)[:, None, :, None]
-        seen = torch.ones_like(keys, dtype=torch.bool) if start is None else keys <= at
+        ends = at if blocks is None else torch.searchsorted(blocks.contiguous(), blocks.contiguous(), right=True) - 1
+        at, ends = (x if start is None else start[:, None] + x for x in (at, ends))
+        at, ends = at[:, None, :, None], ends[:, None, :, None]
+        seen = torch.ones_like(keys, dtype=torch.bool) if start is None else keys <= ends
         if window is not None:
-            seen = seen & ((keys - at).abs() <= window)
+            seen = seen & (keys >= at - window)
+            if start is None:
+                seen = seen & (keys <= at + window)
         allowed = seen if allowed is None else allowed & seen
     if bias is not None:
         bias = bias.to(q.dtype).expand(B, H, T, S)

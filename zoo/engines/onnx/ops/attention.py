@@ -57,11 +57,13 @@ def attention(
     bias: Symbol | None,
     window: int | None,
     scale: float,
+    blocks: Symbol | None = None,
 ) -> Symbol:
     (B, T, H, _), G = q.shape, k.shape[2]
     R = H // G
     if isinstance(k, CachedKeys) and isinstance(v, CachedValues) and k.in_place:
         assert start is not None
+        assert blocks is None
         return _in_place(q, k, v, start, window, scale)
     hides = not (start is mask is bias is window is None)
     if R == 1 and not hides and not q.graph.standard:
@@ -72,7 +74,7 @@ def attention(
         assert start is not None
         assert mask is None
         rows = _rows(q, G) * scale
-        before, causal = _of_cache(k, T, start, window)
+        before, causal = _of_cache(k, T, start, window, blocks)
         S = k.past.shape[1]
         if bias is not None:  # of finite numbers
             before, causal = bias[..., :S] + before, bias[..., S:] + causal
@@ -80,7 +82,7 @@ def attention(
         shares = _softmax(cat(parts, 3))
         y = _weigh_values(shares[..., :S], v.past) + _weigh_values(shares[..., S:], v.recent)
         return y.transpose(0, 2, 1, 3)
-    return _attend_by_operators(q, k, v, _hidden_keys(k, T, start, mask, bias, window), scale)
+    return _attend_by_operators(q, k, v, _hidden_keys(k, T, start, mask, bias, window, blocks), scale)
 
 
 def _rows(q: Symbol, G: int) -> Symbol:
@@ -204,19 +206,22 @@ def _memoise(k: Symbol, key: tuple[object, ...], make: Callable[[], Symbol | Hid
     return memo[key]
 
 
-def _of_cache(k: CachedKeys, T: int, start: Symbol, window: int | None) -> tuple[Symbol, Symbol]:
-    """The arrays added to the scores of cached keys (B, 1, 1, S) and of new ones (1, 1, T, T)."""
+def _of_cache(k: CachedKeys, T: int, start: Symbol, window: int | None, blocks: Symbol | None) -> tuple[Symbol, Symbol]:
+    """The arrays added to the scores of cached keys (B, 1, 1, S) and of new ones (B or 1, 1, T, T)."""
 
     def make() -> tuple[Symbol, Symbol]:
         at, keys = arange(T, k), arange(k.past.shape[1], k)
         before, causal = (keys[None] < start[:, None])[:, None, None], (at[None] <= at[:, None])[None, None]
+        if blocks is not None:
+            causal = (blocks[:, None] <= blocks[:, :, None])[:, None]
         if window is not None:
             first = start[:, None] + at - window  # (B, T)
             before = before & (keys >= first[:, :, None])[:, None]
             causal = causal & (at[None] + window >= at[:, None])[None, None]
         return _mask_to_bias(before), _mask_to_bias(causal)
 
-    return _memoise(k, ("cache", start.name, window, text_of(T), text_of(k.past.shape[1])), make)
+    names = start.name, None if blocks is None else blocks.name
+    return _memoise(k, ("cache", *names, window, text_of(T), text_of(k.past.shape[1])), make)
 
 
 def _mask_to_bias(visible: Symbol) -> Symbol:
@@ -224,23 +229,39 @@ def _mask_to_bias(visible: Symbol) -> Symbol:
 
 
 def _hidden_keys(
-    k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias: Symbol | None, window: int | None
+    k: Symbol,
+    T: int,
+    start: Symbol | None,
+    mask: Symbol | None,
+    bias: Symbol | None,
+    window: int | None,
+    blocks: Symbol | None = None,
 ) -> Hidden | None:
     if start is None and mask is None and bias is None and window is None:
         return None
-    names = tuple(None if x is None else x.name for x in (start, mask, bias))
+    names = tuple(None if x is None else x.name for x in (start, mask, bias, blocks))
     key = ("hidden", *names, window, text_of(T), text_of(k.shape[1]))
-    return _memoise(k, key, lambda: _combine_masks(k, T, start, mask, bias, window))
+    return _memoise(k, key, lambda: _combine_masks(k, T, start, mask, bias, window, blocks))
 
 
 def _combine_masks(
-    k: Symbol, T: int, start: Symbol | None, mask: Symbol | None, bias: Symbol | None, window: int | None
+    k: Symbol,
+    T: int,
+    start: Symbol | None,
+    mask: Symbol | None,
+    bias: Symbol | None,
+    window: int | None,
+    blocks: Symbol | None,
 ) -> Hidden:
     visible = None
     if start is not None or window is not None:
-        query = arange(T, k)[None] if start is None else start[:, None] + arange(T, k)
-        query, keys = query[:, None, :, None], arange(k.shape[1], k)  # (B or 1, 1, T, 1), (S,)
-        visible = keys <= (query if start is not None else query + window)  # (B or 1, 1, T, S)
+        query = last = arange(T, k)[None] if start is None else start[:, None] + arange(T, k)
+        if start is not None and blocks is not None:
+            seen = (blocks[:, None] <= blocks[:, :, None]).to(INT)
+            last = start[:, None] + seen.new("ReduceSum", [seen, np.array([-1])], seen.shape[:2], keepdims=0) - 1
+        query, last = query[:, None, :, None], last[:, None, :, None]  # (B or 1, 1, T, 1)
+        keys = arange(k.shape[1], k)  # (S,)
+        visible = keys <= (last if start is not None else query + window)  # (B or 1, 1, T, S)
         if window is not None:
             visible = visible & (keys >= query - window)
     if mask is not None:
