@@ -145,7 +145,7 @@ def written_by_reference(reference: Reference, ours: Sequence[Written], inputs: 
 def _with_padding_before(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments with the padding of texts before them, where transformers continues rows."""
     found, lengths = dict(arrays), arrays["attention_mask"].sum(1)
-    for name in ("input_ids", "attention_mask"):
+    for name in found.keys() & {"input_ids", "attention_mask", "token_type_ids"}:
         found[name] = np.stack([np.roll(row, len(row) - n) for row, n in zip(arrays[name], lengths, strict=True)])
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,10 @@ OF_PARTS = """\
 {% endfor %}{% if add_generation_prompt %}<|start_of_role|>assistant<|end_of_role|>{% endif %}"""
 
 
-def write_image_text_checkpoint(folder: Path, template: str | None = TEMPLATE, positions: int = 600) -> Path:
-    """A checkpoint whose answers are noise, among it special tokens."""
+def write_image_text_checkpoint(
+    folder: Path, template: str | None = TEMPLATE, positions: int = 600, more: Sequence[str] = ()
+) -> Path:
+    """A checkpoint whose answers are noise, among it special tokens.  more: further ones of these."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     from zoo.models.idefics3 import Idefics3Config, Idefics3ForConditionalGeneration
@@ -46,7 +49,7 @@ def write_image_text_checkpoint(folder: Path, template: str | None = TEMPLATE, p
     vocab["ĊĊ"] = len(vocab)
     made = Tokenizer(models.BPE(vocab, [("Ċ", "Ċ")]))
     made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(False), decoders.ByteLevel()
-    made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIALS])
+    made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in (*SPECIALS, *more)])
     folder.mkdir(parents=True, exist_ok=True)
     made.save(str(folder / "tokenizer.json"))
     stated: dict[str, Any] = {"eos_token": "<|end_of_text|>", "pad_token": "<|end_of_text|>"}
@@ -63,30 +66,47 @@ def write_image_text_checkpoint(folder: Path, template: str | None = TEMPLATE, p
     processor = {**SPECS["idefics3-untied"].processor_of(raw), "image_processor_type": "Idefics3ImageProcessor"}
     processor |= {"processor_class": "Idefics3Processor", "size": {"longest_edge": 96}}
     (folder / "preprocessor_config.json").write_text(json.dumps(processor))
-    more = {"processor_class": "Idefics3Processor", "image_seq_len": 4}
-    (folder / "processor_config.json").write_text(json.dumps(more))
+    counts = {"processor_class": "Idefics3Processor", "image_seq_len": 4}
+    (folder / "processor_config.json").write_text(json.dumps(counts))
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": end, "max_new_tokens": 12}))
     return folder
 
 
 def write_llava_checkpoint(folder: Path) -> Path:
     """The same tokenizer and template with a small random LLaVA."""
-    from zoo.models.llava import LlavaConfig, LlavaForConditionalGeneration
-    from zoo.saving import save_model
-
     write_image_text_checkpoint(folder)
-    added = {one["content"]: one["id"] for one in json.loads((folder / "tokenizer.json").read_text())["added_tokens"]}
-    spec = SPECS["llava-1.5-7b-hf"]
-    raw, end = config_of(spec, "tiny"), added["<|end_of_text|>"]
-    text = {**raw["text_config"], "vocab_size": max(added.values()) + 1, "initializer_range": 0.3}
-    text |= {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end}
-    raw |= {"text_config": text, "image_token_index": added["<image>"]}
-    model = LlavaForConditionalGeneration.from_config(LlavaConfig.from_dict(raw))
-    save_model(model, folder / "model")
-    for name in ("config.json", "model.safetensors"):
-        (folder / "model" / name).replace(folder / name)
-    (folder / "preprocessor_config.json").write_text(json.dumps(spec.processor_of(raw)))
+    _write_model(folder, "llava-1.5-7b-hf", {"image_token_index": "<image>"})
     more = {"processor_class": "LlavaProcessor", "patch_size": 8, "num_additional_image_tokens": 1}
     more |= {"vision_feature_select_strategy": "default", "image_token": "<image>"}
     (folder / "processor_config.json").write_text(json.dumps(more))
     return folder
+
+
+def write_gemma3_checkpoint(folder: Path) -> Path:
+    """A small random Gemma 3 with crops of images, and Gemma's tokens around these."""
+    marks = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}
+    write_image_text_checkpoint(folder, TEMPLATE.replace("<image>", marks["boi_token"]), more=[*marks.values()])
+    tokens = {f"{name[:-6]}_token_index": mark for name, mark in marks.items()}
+    _write_model(folder, "gemma-3-4b-untied", tokens)
+    stated = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**stated, **marks}))
+    more = {"processor_class": "Gemma3Processor", "image_seq_length": 16}
+    (folder / "processor_config.json").write_text(json.dumps(more))
+    return folder
+
+
+def _write_model(folder: Path, name: str, tokens: Mapping[str, str]) -> None:
+    """Replace the model of a folder by a random one of a spec.  tokens: fields of the config that are tokens' ids."""
+    from zoo.saving import save_model
+
+    added = {one["content"]: one["id"] for one in json.loads((folder / "tokenizer.json").read_text())["added_tokens"]}
+    spec = SPECS[name]
+    raw, end = config_of(spec, "tiny"), added["<|end_of_text|>"]
+    text = {**raw["text_config"], "vocab_size": max(added.values()) + 1, "initializer_range": 0.3}
+    text |= {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end}
+    raw |= {"text_config": text, **{field: added[token] for field, token in tokens.items()}}
+    cls: Any = spec.model_class
+    save_model(cls.from_config(cls.config_class.from_dict(raw)), folder / "model")
+    for file in ("config.json", "model.safetensors"):
+        (folder / "model" / file).replace(folder / file)
+    (folder / "preprocessor_config.json").write_text(json.dumps(spec.processor_of(raw)))

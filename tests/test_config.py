@@ -69,7 +69,7 @@ def test_labels():
 NOT_COMPARED = {"architectures", "id2label", "label2id", "tie_word_embeddings", "backbone_config", "sliding_window"}
 NOT_COMPARED |= {"pooler_output_size", "out_indices", "out_features"}
 # Their fields are configs.
-OF_PARTS = ("clip", "siglip", "siglip2", "vision-encoder-decoder", "idefics3", "smolvlm", "llava")
+OF_PARTS = ("clip", "siglip", "siglip2", "vision-encoder-decoder", "idefics3", "smolvlm", "llava", "gemma3")
 
 
 @pytest.mark.parametrize("model_type", [name for name in FAMILIES if name not in OF_PARTS])
@@ -148,7 +148,7 @@ def test_custom_code_is_refused_with_what_to_take(tmp_path, config, says):
         model_class(read_config(tmp_path))
 
 
-NEIGHBOURS = {"deberta": "deberta-v2", "gemma3": "gemma3_text"}
+NEIGHBOURS = {"deberta": "deberta-v2"}
 
 
 @pytest.mark.parametrize(("model_type", "known"), NEIGHBOURS.items())

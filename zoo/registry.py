@@ -102,7 +102,6 @@ NATIVE_TYPES: dict[str, tuple[str, str]] = {
 # model_type that zoo does not have and is near to one that it has -> what it is, and what to take.
 SIMILAR_TYPES: dict[str, str] = {
     "deberta": "it is the first DeBERTa; zoo has 'deberta-v2', which is DeBERTa v2 and v3",
-    "gemma3": "it is Gemma 3 with images; zoo has 'gemma3_text', which reads texts alone, such as google/gemma-3-1b-it",
 }
 
 # model_type in config.json -> the row.
@@ -271,6 +270,17 @@ FAMILIES: dict[str, Family] = {
         prefix="DINOv3ViT",
         heads=("Model", "Backbone"),
         processor="DINOv3ViTImageProcessor",
+    ),
+    "gemma3": Family(
+        module="zoo.models.gemma3_vision",
+        prefix="Gemma3",
+        **_IMAGE_TEXT,
+        processor="Gemma3ImageProcessor",
+        stages={
+            "vision_model.layer": "vision_tower.encoder.layers",
+            "connector": "multi_modal_projector",
+            "language_model.layer": "language_model.layers",
+        },
     ),
     "idefics3": _IDEFICS3,
     "llava": Family(

@@ -32,6 +32,10 @@ PARTS = {  # without which there is no config
     "idefics3": LOOKS,
     "smolvlm": LOOKS,
     "llava": {**LOOKS, "vision_config": {"model_type": "clip_vision_model"}},
+    "gemma3": {
+        "text_config": {"model_type": "gemma3_text"},
+        "vision_config": {"model_type": "siglip_vision_model", "image_size": 896, "patch_size": 14},
+    },
 }
 MORE = ("rope_scaling", "rope_parameters", "id2label", "num_labels", "label2id", "segmentation_indices", "head_dim")
 

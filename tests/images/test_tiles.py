@@ -50,6 +50,33 @@ def test_tiles_are_those_of_transformers(form: str, rng: np.random.Generator):
         np.testing.assert_array_equal(np.moveaxis(wanted["pixel_values"][0], 1, -1), found.pixel_values)
 
 
+PANS: dict[str, Any] = {**HALF, "image_processor_type": "Gemma3ImageProcessor", "size": {"height": 30, "width": 40}}
+PANS |= {"do_pan_and_scan": True, "pan_and_scan_min_crop_size": 25, "pan_and_scan_max_num_crops": 3}
+PANS |= {"pan_and_scan_min_ratio_to_activate": 1.3, "resample": 2}
+
+
+@pytest.mark.parametrize("change", [{}, {"do_pan_and_scan": None}, {"pan_and_scan_max_num_crops": 20}])
+def test_crops_are_those_of_transformers(change: dict[str, Any], rng: np.random.Generator):
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    theirs = transformers.Gemma3ImageProcessorPil(**{**PANS, **change})
+    ours = ImageProcessor.from_dict({**PANS, **change})
+    for height, width in (*SIZES, (64, 83), (64, 84), (51, 74), (77, 25)):
+        image = noise(height, width, rng)
+        wanted, found = theirs(images=[image], return_tensors="np"), ours(image)
+        rows, columns = found.grids[0]
+        assert rows * columns == wanted["num_crops"][0]
+        np.testing.assert_array_equal(np.moveaxis(np.stack(wanted["pixel_values"]), 1, -1), found.pixel_values)
+
+
+def test_crops_that_cannot_be_are_refused(rng: np.random.Generator):
+    for change in ({"pan_and_scan_max_num_crops": 0}, {"pan_and_scan_min_crop_size": 2.5}, {"do_pan_and_scan": "yes"}):
+        with pytest.raises(ConfigError, match="expected"):
+            ImageProcessor.from_dict({**PANS, **change})
+    tiny = ImageProcessor.from_dict({**PANS, "pan_and_scan_min_crop_size": 1, "pan_and_scan_max_num_crops": 4})
+    with pytest.raises(InputError, match="1 x 5 is too small for 1 x 4 crops"):
+        tiny(noise(1, 5, rng))
+
+
 def test_several_images_follow_one_another(rng: np.random.Generator):
     ours, images = ImageProcessor.from_dict(CONFIG), [noise(*size, rng) for size in SIZES[:3]]
     every = ours(images)

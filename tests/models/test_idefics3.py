@@ -8,41 +8,19 @@ import numpy as np
 import pytest
 
 from parity.specs import SPECS, config_of
+from tests.image_prompts import EIGHT, answer, ids_around, prompt_of, tiles
 from zoo.errors import ConfigError, InputError, UnsupportedError
 from zoo.generate import ContinuousBatch, GenerationConfig, PromptCache, Request, generate, stream
 from zoo.inputs.images import fractional_places
 from zoo.models.idefics3 import Idefics3Config, Idefics3ForConditionalGeneration
 
 RAW = {**config_of(SPECS["idefics3-untied"], "tiny"), "scale_factor": 2}
-EIGHT = GenerationConfig(max_new_tokens=8)
 
 
 @pytest.fixture(scope="module")
 def model() -> Any:
     raw = {**RAW, "text_config": {**RAW["text_config"], "initializer_range": 0.3}}
     return Idefics3ForConditionalGeneration.from_config(Idefics3Config.from_dict(raw))
-
-
-def tiles(model: Any, count: int, seed: int) -> np.ndarray:
-    shape = count, *model.config.image, model.config.num_channels
-    return np.random.default_rng(seed).standard_normal(shape, np.float32) * 3
-
-
-def ids_around(model: Any, count: int, words: int = 9, seed: int = 0) -> np.ndarray:
-    """Words, the places of so many tiles, and words."""
-    rng, place = np.random.default_rng(seed), model.config.image_token_id
-    each = model.image_length(model.config.vision_config.grid)
-    before, after = rng.integers(3, place, (2, words))
-    return np.concatenate([before, np.full(count * each, place), after])
-
-
-def prompt_of(model: Any, count: int, seed: int) -> Any:
-    """The same words for every seed, and other images."""
-    return model.prompt(ids_around(model, count), [tiles(model, count, seed)])
-
-
-def answer(model: Any, prompt: Any, config: GenerationConfig = EIGHT) -> list[int]:
-    return generate(model, [prompt], config)[0][0].ids.tolist()
 
 
 def test_images_change_the_answer(model):

@@ -13,7 +13,12 @@ import pytest
 from PIL import Image
 
 import zoo
-from tests.image_text_checkpoint import OF_PARTS, write_image_text_checkpoint, write_llava_checkpoint
+from tests.image_text_checkpoint import (
+    OF_PARTS,
+    write_gemma3_checkpoint,
+    write_image_text_checkpoint,
+    write_llava_checkpoint,
+)
 from zoo.apps.cli import main
 from zoo.errors import BatchError, ConfigError, InputError, ZooError
 from zoo.generate import GenerationConfig, generate
@@ -94,18 +99,22 @@ def test_prompts_and_answers_are_those_of_transformers(read, folder, chat):
     assert read.chat(CHATS[chat], **TOKENS) == wanted
 
 
-def test_llava_answers_as_transformers_does(tmp_path):
+@pytest.mark.parametrize("write", [write_llava_checkpoint, write_gemma3_checkpoint])
+def test_other_families_answer_as_transformers_does(tmp_path, write):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     import torch
 
-    folder = write_llava_checkpoint(tmp_path / "llava")
+    folder = write(tmp_path / "model")
     read: Any = zoo.load(folder)
     processor = transformers.AutoProcessor.from_pretrained(folder, backend="pil")
     model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
     images = [noise(0), noise(1, 90, 31)]
     plain = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What?"}, {"type": "image"}]}]
     text = processor.apply_chat_template(plain, add_generation_prompt=True)
-    inputs = processor(text=text, images=images, return_tensors="pt")
+    # Gemma3Processor does not take these from the file, as its image processor does.
+    file = json.loads((folder / "preprocessor_config.json").read_text())
+    crops = {name: value for name, value in file.items() if "pan_and_scan" in name}
+    inputs = processor(text=text, images=images, return_tensors="pt", **crops)
     chat = parts(images[0], "What?", images[1])
     assert list(ids_of(read.chat_ids(chat, {})[0])) == inputs["input_ids"][0].tolist()
     new = model.generate(**inputs, max_new_tokens=10, do_sample=False)[0, inputs["input_ids"].shape[1] :]

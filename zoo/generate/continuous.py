@@ -15,7 +15,7 @@ import numpy as np
 from .. import ops
 from ..cache import KVCache
 from ..errors import InputError, ZooError
-from ..inputs.image_prompt import ImagePrompt
+from ..inputs.image_prompt import ImagePrompt, first_tokens
 from .config import GenerationConfig
 from .decoder import Decoder, Stop, Token, following_logits, numpy_logits, prompt_logits
 from .perplexity import top_tokens
@@ -169,7 +169,7 @@ class ContinuousBatch:
             try:
                 cache = cache or self._new_cache(request)
                 chunk = CHUNK_GPU if ops.is_cuda(cache.keys[0]) else CHUNK
-                some = request.prompt[cache.length :][:chunk]
+                some = first_tokens(request.prompt[cache.length :], chunk)
                 logits = prompt_logits(self._model, [some], cache)
             except ZooError as e:
                 steps.append(Step(request, None, error=e))

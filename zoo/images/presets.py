@@ -8,6 +8,9 @@ from typing import Any
 LANCZOS, BILINEAR, BICUBIC = 1, 2, 3
 IMAGENET_STANDARD = (0.5, 0.5, 0.5)
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+# What transformers' processor gives where a file has null.
+PAN_AND_SCAN = {"pan_and_scan_min_crop_size": 256, "pan_and_scan_max_num_crops": 4}
+PAN_AND_SCAN |= {"pan_and_scan_min_ratio_to_activate": 1.2}
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
 
@@ -80,6 +83,10 @@ PRESETS = {
     # Whose `size` is the number of patches that an image is cut into.
     "Siglip2": Preset(
         {**_VIT, "size": None, "patch_size": 16, "max_num_patches": 256}, square=False, crops=False, pads=False
+    ),
+    # image_seq_length, the number of an image's vectors, follows from config.json.
+    "Gemma3": Preset(
+        {**_VIT, "do_pan_and_scan": False, **PAN_AND_SCAN, "image_seq_length": 256}, crops=False, pads=False
     ),
     "Idefics3": _IDEFICS3,
     "SmolVLM": _IDEFICS3,

@@ -19,7 +19,7 @@ from ..registry import FAMILIES
 from .open import MAX_PIXELS, ImageInput, open_image
 from .presets import PRESETS, Preset
 from .sizes import read_height_width, read_size, resized_shape
-from .tiles import Tiling, read_tiling
+from .tiles import PanAndScan, Tiling, read_pan_and_scan, read_tiling
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -33,7 +33,7 @@ class ImageBatch(NamedTuple):
     pixel_values: np.ndarray  # (B, H, W, 3) float32
     pixel_mask: np.ndarray | None  # (B, H, W) bool, True where there is image; None unless the family pads
     sizes: list[tuple[int, int]]  # (height, width) of each image as it was given, upright
-    grids: list[tuple[int, int]] | None = None  # rows and columns of each image's tiles, whose number is B
+    grids: list[tuple[int, int]]  # rows and columns of each image's tiles; (0, 0) if it is one
 
 
 # Keys that change nothing for an image: names, labels and annotations, how and where transformers returns its arrays.
@@ -52,8 +52,8 @@ class ImageProcessor:
     """Images to arrays; made by `from_folder` or `from_dict`.
 
     The steps, each of them where its field is not None: convert to RGB, resize (`size`: see `sizes.RULES`), `crop` the
-    centre (smaller images are laid on black), or cut the image into tiles (`tiling`), look the 256 values of a byte up
-    in `table`, pad a batch on the right and at the bottom with zeros.
+    centre (smaller images are laid on black), or cut the image into tiles (`tiling`) or make crops besides (`crops`),
+    look the 256 values of a byte up in `table`, pad a batch on the right and at the bottom with zeros.
 
     `pad_line`, which is zoo's own (`"do_pad_line": true` in the file): an image narrower than `size` keeps its shape
     and gets paper on its right, of the median colour of its top, bottom and right edges, instead of being stretched.
@@ -69,6 +69,7 @@ class ImageProcessor:
     table: np.ndarray = field(repr=False)  # (256, 3) float32: rescaled and normalised
     pad_line: bool = False
     tiling: Tiling | None = None
+    crops: PanAndScan | None = None
 
     @classmethod
     def from_folder(
@@ -123,6 +124,7 @@ class ImageProcessor:
             raise ConfigError(f"resample = {resample!r}, expected one of Pillow's filters 0 ... 5")
         crops, pads = on["do_center_crop"] and preset.crops, on["do_pad"] and preset.pads
         tiling = read_tiling(values, on["do_resize"]) if preset.tiles else None
+        pans = _flag("do_pan_and_scan", values.get("do_pan_and_scan"))
         has_size = on["do_resize"] and tiling is None
         size = read_size(values["size"], values.get("max_size"), preset.square) if has_size else None
         if on["do_pad_line"] and (size is None or "height" not in size):
@@ -138,6 +140,7 @@ class ImageProcessor:
             table=_table(values, on["do_rescale"], on["do_normalize"]),
             pad_line=on["do_pad_line"],
             tiling=tiling,
+            crops=read_pan_and_scan(values) if pans else None,
         )
 
     def __call__(
@@ -159,10 +162,11 @@ class ImageProcessor:
             name = "image" if len(given) == 1 else f"image {i} of {len(given)}"
             opened = open_image(image, data_format=data_format, max_pixels=max_pixels, name=name)
             sizes.append((opened.height, opened.width))
-            if self.tiling is None:
-                done.append(self._resize(opened, name, max_pixels))
-                continue
-            tiles, grid = self.tiling.cut(opened, self.resample, name, max_pixels)
+            if self.tiling is not None:
+                tiles, grid = self.tiling.cut(opened, self.resample, name, max_pixels)
+            else:
+                crops, grid = ([], (0, 0)) if self.crops is None else self.crops.crop(opened, name)
+                tiles = [self._resize(one, name, max_pixels) for one in (opened, *crops)]
             done += tiles
             grids.append(grid)
 
@@ -187,7 +191,7 @@ class ImageProcessor:
             pixel_values[b, :h, w:] = 0
             if pixel_mask is not None:
                 pixel_mask[b, :h, :w] = True
-        return ImageBatch(pixel_values, pixel_mask, sizes, grids or None)
+        return ImageBatch(pixel_values, pixel_mask, sizes, grids)
 
     def with_size(self, size: Mapping[str, int]) -> ImageProcessor:
         """A copy of the processor with another `size`, such as {"longest_edge": 1000}; `sizes.RULES` has the forms."""

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import ConfigError, InputError
+from .presets import PAN_AND_SCAN
 
 if TYPE_CHECKING:
     from PIL import Image
 
 MAX_SIDE = 4096  # pixels of an image's side before it becomes whole tiles
+# Of the numbers of PAN_AND_SCAN the types and the least and the largest value.
+PAN_AND_SCAN_LIMITS = ((int, 1, 1 << 15), (int, 1, 64), ((int, float), 1, 1 << 15))
 
 
 class Tiling(NamedTuple):
@@ -58,6 +61,46 @@ class Tiling(NamedTuple):
             return [x], grid
         found = [x[r * size : (r + 1) * size, c * size : (c + 1) * size] for r in range(rows) for c in range(columns)]
         return [*found, np.asarray(image.resize((size, size), Resampling(resample)))], grid
+
+
+class PanAndScan(NamedTuple):
+    """How Gemma 3 reads an image that is no square: the whole, and `max_crops` parts of it side by side at most."""
+
+    min_size: int  # pixels of a crop's side; smaller ones are not made
+    max_crops: int
+    min_ratio: float  # long side / short side; images that are nearer to a square have no crops
+
+    def grid(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of the crops of an image of that size; (0, 0) if it has none."""
+        long, short = max(height, width), min(height, width)
+        if long / short < self.min_ratio:
+            return 0, 0
+        count = min(max(2, min(long // self.min_size, math.floor(long / short + 0.5))), self.max_crops)
+        if min(math.ceil(long / count), short) < self.min_size:
+            return 0, 0
+        return (1, count) if width >= height else (count, 1)
+
+    def crop(self, image: Image.Image, name: str) -> tuple[list[Image.Image], tuple[int, int]]:
+        """The crops in their order, and the grid."""
+        rows, columns = grid = self.grid(image.height, image.width)
+        if grid == (0, 0):
+            return [], grid
+        high, wide = math.ceil(image.height / rows), math.ceil(image.width / columns)
+        if (rows - 1) * high >= image.height or (columns - 1) * wide >= image.width:
+            what = f": {image.height} x {image.width} is too small for {rows} x {columns} crops"
+            raise InputError(what, argument=name)
+        corners = [(x * wide, y * high) for y in range(rows) for x in range(columns)]
+        ends = [(min(x + wide, image.width), min(y + high, image.height)) for x, y in corners]
+        return [image.crop((*corner, *end)) for corner, end in zip(corners, ends, strict=True)], grid
+
+
+def read_pan_and_scan(values: dict[str, Any]) -> PanAndScan:
+    """The crops of a preprocessor_config.json, with defaults filled in where it has null."""
+    given: list[Any] = [default if values[key] is None else values[key] for key, default in PAN_AND_SCAN.items()]
+    for key, value, (kinds, least, most) in zip(PAN_AND_SCAN, given, PAN_AND_SCAN_LIMITS, strict=True):
+        if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
+            raise ConfigError(f"{key} = {value!r}, expected a number in {least} ... {most}")
+    return PanAndScan(*given)
 
 
 def read_tiling(values: dict[str, Any], resizes: bool) -> Tiling:

@@ -20,6 +20,7 @@ from ..nn import Dropout, LayerNorm, Linear, Module
 from ..typing import Array, GraphMethod
 from ..weights import Weights
 from . import TextInputs, TextModel
+from .texts import spans_of_chunks
 
 
 class CausalLM(TextModel):
@@ -61,11 +62,11 @@ class CausalLM(TextModel):
             x = self.base_model.encode(t)
             cache.advance(T)
             return self.head(x[:, -1])
-        last, name = None, "input_ids" if t.inputs_embeds is None else "inputs_embeds"
-        given: Any = getattr(t, name)
+        names = ("input_ids", "inputs_embeds", "token_type_ids")
+        last, given = None, {name: x for name in names if (x := getattr(t, name)) is not None}
         chunk = CHUNK_GPU if ops.is_cuda(self.like) else CHUNK
-        for a in range(0, T, chunk):
-            x = self.base_model.encode(t._replace(**{name: given[:, a : a + chunk]}))
+        for a, b in spans_of_chunks(T, chunk, t.token_type_ids):
+            x = self.base_model.encode(t._replace(**{name: x[:, a:b] for name, x in given.items()}))
             width, D = x.shape[1:]
             if lengths is None:
                 cache.advance(width)

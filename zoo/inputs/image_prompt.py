@@ -15,6 +15,7 @@ import numpy as np
 from .. import ops
 from ..errors import InputError
 from ..typing import Array
+from .texts import spans_of_chunks
 
 # Pixels that pass through the encoder at once: more take more memory, and on two cores no less time.
 PIXELS, PIXELS_GPU = 1 << 19, 1 << 23
@@ -52,6 +53,10 @@ class ImagePrompt:
             raise InputError(f"a slice of a prompt has the step {step}, expected 1")
         before = self._before + self._images.count(self.ids[:begin])
         return ImagePrompt(self.ids[begin:end], self.keys[begin:end], self._images, before)
+
+    def first(self, count: int) -> ImagePrompt:
+        """The first `count` tokens, and those after them that the last of them attends to."""
+        return self[: spans_of_chunks(len(self), count, self._images.model.token_types(self.ids[None]))[0][1]]
 
     def embeds(self) -> Array:
         """The vectors (T, D) of the tokens; images are computed whose places are among them."""
@@ -101,6 +106,11 @@ class _Images:
         tile = self._tiles[i]
         assert tile is not None
         return tile
+
+
+def first_tokens(prompt: Any, count: int) -> Any:
+    """The first `count` tokens of a prompt; with images it may be more, as for `ImagePrompt.first`."""
+    return prompt.first(count) if isinstance(prompt, ImagePrompt) else prompt[:count]
 
 
 def ids_of(prompt: Any) -> Any:

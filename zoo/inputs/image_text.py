@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array, GraphMethod
 from .heads import CausalLM
-from .image_prompt import ImagePrompt
+from .image_prompt import ImagePrompt, ids_of
 from .images import ImageInputs
 from .texts import TextInputs
 
@@ -42,6 +42,14 @@ class ImageTextModel(Pretrained):
     @property
     def like(self) -> Array:
         return self.language_model.like
+
+    def token_types(self, ids: Array) -> Array | None:
+        """The token_type_ids (B, T) of ids: 1 for places of images, where those of one image attend to each other;
+        None where each token attends to those before it alone.
+        """
+        if "token_type_ids" not in self.language_model.inputs:
+            return None
+        return (ids == self.config.image_token_id) * 1
 
     @property
     def embeddings(self) -> Any:
@@ -67,7 +75,8 @@ class ImageTextModel(Pretrained):
     ) -> Any:
         """The output of the decoder for input_ids and attention_mask (B, T), and pixel_values (N, Y, X, channels).
 
-        options: those of the decoder.  InputError: a text with other places than images have tokens.
+        options: those of the decoder; token_type_ids (B, T) follow from the ids, by `token_types`.  InputError: a text
+        with other places than images have tokens.
         """
         t, *images = self.records(input_ids, attention_mask, pixel_values=pixel_values, **options)
         for p in images:
@@ -104,7 +113,9 @@ class ImageTextModel(Pretrained):
             raise InputError("pixel_values need input_ids, which say where the images are: inputs_embeds are given")
         if t.input_ids is not None and (p is not None or t.cache is None):
             self.check_places(t.input_ids, 0 if p is None else p.pixel_values.shape[0] * self.image_length(p.grid))
-        return (t,) if p is None else (t, p)
+        if p is None:
+            return (t,)
+        return t if t.token_type_ids is not None else t._replace(token_type_ids=self.token_types(t.ids)), p
 
     def check_places(self, input_ids: Any, expected: int) -> None:
         """InputError if a text has another number of places than images have tokens."""
@@ -123,6 +134,7 @@ class ImageTextModel(Pretrained):
         ids = found["input_ids"]
         ids[ids == place] = (place + 1) % self.config.vocab_size
         ids[:, 1 : 1 + count] = place
+        found.pop("token_type_ids", None)
         return {**found, "pixel_values": pixels[: len(ids)]}
 
     def graph_methods(self, seed: int = 0, **sizes: Any) -> list[GraphMethod]:
@@ -219,9 +231,12 @@ class ImageTextCausalLM(ImageTextModel):
         counts = np.array([row.shape[0] for row in rows])
         most, D = int(counts.max()), rows[0].shape[1]
         filled = [ops.cat([row, ops.zeros((most - row.shape[0], D), row)], 0)[None] for row in rows]
-        padded = counts if (counts != most).any() else None
+        padded, context = counts if (counts != most).any() else None, {}
+        types: list[Any] = [self.token_types(ids_of(one)) for one in prompts]
+        if types[0] is not None:
+            context["token_type_ids"] = np.stack([np.pad(row, (0, most - len(row))) for row in types])
         steps = self.steps or self.language_model
-        return steps.next_logits(None, padded, cache, inputs_embeds=ops.cat(filled, 0))
+        return steps.next_logits(None, padded, cache, inputs_embeds=ops.cat(filled, 0), **context)
 
     def every_logits(self, input_ids: Array, cache: KVCache) -> Array:
         """The decoder's logits (B, T, V) after each of T tokens, in later calls."""

@@ -14,7 +14,7 @@ C = TypeVar("C", bound="ImageTextConfig")
 
 @dataclass(frozen=True, kw_only=True)
 class ImageTextConfig(Config):
-    """A class names its parts in `part_classes`, and has the token of images in the field `image_token_field`."""
+    """A class names its parts in `part_classes`, and has the token of images in the field `image_token_id`."""
 
     image_token_field: ClassVar[str] = "image_token_id"
     # What files leave out of vision_config, where that is not the default of the encoder alone.
@@ -49,3 +49,16 @@ class ImageTextConfig(Config):
     image = property(lambda self: self.vision_config.image)
     patch = property(lambda self: self.vision_config.patch)
     num_channels = property(lambda self: self.vision_config.num_channels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageIndexConfig(ImageTextConfig):
+    """The base of those that call the token of images `image_token_index`, by which files have it."""
+
+    image_token_field = "image_token_index"
+    aliases: ClassVar[Mapping[str, str]] = {"image_token_id": "image_token_index"}
+    image_token_index: int = 32000
+
+    @property
+    def image_token_id(self) -> int:
+        return self.image_token_index

@@ -78,6 +78,17 @@ class TextInputs(NamedTuple):
         return self.context.start
 
     @property
+    def blocks(self) -> Array | None:
+        """(B, T): the numbers of blocks whose tokens attend to each other, those after them too, in a causal model
+        whose tokens of one type 1 after another do; None: no tokens do.
+        """
+        types = self.token_type_ids
+        if types is None:
+            return None
+        begins = 1 - types[:, 1:] * types[:, :-1]
+        return ops.cumsum(ops.cat([types[:, :1] * 0, begins], 1), 1)
+
+    @property
     def past(self) -> Array | int:
         """The position of the first token: 0, or (B, 1) with a cache."""
         return 0 if self.cache is None else self.start[:, None]
@@ -311,6 +322,24 @@ class TextModel(Pretrained):
         if mask is not None:
             mask = ops.as_key_mask(mask, self.like, "encoder_attention_mask", tuple(seen.shape[:2]))
         return seen, mask
+
+
+def spans_of_chunks(length: int, chunk: int, token_type_ids: Array | None) -> list[tuple[int, int]]:
+    """Where each chunk of `length` tokens begins and ends: `chunk` tokens, and those of type 1 that the last of them
+    attend to, in any row of token_type_ids (B, T).
+    """
+    if token_type_ids is None:
+        return [(a, min(a + chunk, length)) for a in range(0, length, chunk)]
+    types = np.asarray(ops.to_numpy(token_type_ids))
+    cuts = ~(types[:, 1:] & types[:, :-1] == 1).any(0)  # after each token but the last
+    spans, begin = [], 0
+    while begin < length:
+        end = min(begin + chunk, length)
+        while end < length and not cuts[end - 1]:
+            end += 1
+        spans.append((begin, end))
+        begin = end
+    return spans
 
 
 class ChoiceModel(TextModel):

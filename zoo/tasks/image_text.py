@@ -170,7 +170,7 @@ class ImageText(Generate):
             pixels = done.pixel_values
             each = self.writer.image_length(self.writer.vision_model.grid(pixels))
             tiles.append(pixels)
-            grids.append(((done.grids or [(0, 0)])[0], each))
+            grids.append((done.grids[0], each))
             total += len(pixels) * each
             if total >= self.max_tokens:
                 more = "" if i + 1 == len(images) else f" without {len(images) - i - 1} further ones"

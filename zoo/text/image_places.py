@@ -19,7 +19,22 @@ class ImagePlaces(NamedTuple):
     repeated: str  # the token of each place, image_token_id
 
 
+def _between_marks(begin: str, token: str, end: str) -> Callable[[Grid, int], str]:
+    """Gemma 3's: the whole image, and the crops of one that is no square, each with marks and empty lines around it."""
+
+    def expand(grid: Grid, count: int) -> str:
+        one, crops = f"\n\n{begin}{token * count}{end}\n\n", grid[0] * grid[1]
+        if not crops:
+            return one
+        return f"Here is the original image {one} and here are some crops to help you see better " + " ".join(
+            [one] * crops
+        )
+
+    return expand
+
+
 FAKE, GLOBAL, IMAGE = "<fake_token_around_image>", "<global-img>", "<image>"
+BEGIN, SOFT = "<start_of_image>", "<image_soft_token>"
 
 
 def _text_of_tiles(grid: Grid, count: int) -> str:
@@ -41,6 +56,7 @@ def _plain_places(token: str) -> ImagePlaces:
 
 # model_type of config.json -> how its prompts have images.
 PLACES: dict[str, ImagePlaces] = {
+    "gemma3": ImagePlaces(BEGIN, _between_marks(BEGIN, SOFT, "<end_of_image>"), SOFT),
     "idefics3": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
     "llava": _plain_places(IMAGE),
     "smolvlm": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),

@@ -13,6 +13,7 @@ import numpy as np
 from ...cache import KVCache
 from ...inputs import Context, TextInputs
 from ...inputs.heads import CausalLM
+from ...inputs.texts import spans_of_chunks
 from ...typing import Array
 from .step import CROSS_KEYS, PAST_KEYS, PRESENT_KEYS, trace_cross, trace_step
 
@@ -52,14 +53,15 @@ class OnnxDecoder:
         cache.check_room(B, T)
         if t.context.encoder_states is not None:
             self._cache_encoder_states(cache, t.context)
-        if self._runner.in_place(self._model):
+        types = t.token_type_ids
+        if types is None and self._runner.in_place(self._model):
             rows = [slice(b, b + 1) for b in range(B)] if T > 1 else [slice(0, B)]
             logits = [self._append(cache, ids[own, : count[own].max()], own, 1) for own in rows]
             return np.concatenate(logits)[:, 0]
         logits = None
-        for a in range(0, T, CHUNK):
-            own = np.clip(count - a, 0, CHUNK)
-            found = self._step(cache, ids[:, a : a + CHUNK], own)
+        for a, b in spans_of_chunks(T, CHUNK, types):
+            own = np.clip(count - a, 0, b - a)
+            found = self._step(cache, ids[:, a:b], own, types=None if types is None else types[:, a:b])
             logits = found if logits is None else np.where(own[:, None] > 0, found, logits)
         assert logits is not None
         return logits
@@ -98,16 +100,19 @@ class OnnxDecoder:
             cache.advance(T * is_own)
         return np.concatenate(found, 1)[:, -kept:]
 
-    def _step(self, cache: KVCache, ids: np.ndarray, own: np.ndarray, every: bool = False) -> np.ndarray:
+    def _step(
+        self, cache: KVCache, ids: np.ndarray, own: np.ndarray, every: bool = False, types: Array | None = None
+    ) -> np.ndarray:
         """Logits (B, V) after the first own[b] tokens of each row of ids (B, T), or of vectors (B, T, D), which are
         added to the cache.
 
-        every: (B, T, V), after each of them.
+        every: (B, T, V), after each of them.  types (B, T): token_type_ids, with vectors.
         """
         cache.make_room(ids.shape[1])
         ensure_capacity(cache, cache.length + ids.shape[1])
         feed = self._cache_inputs(cache, slice(0, len(cache.counts))) | {_name_of(ids): ids}
         feed |= {} if every else {"last": np.maximum(own - 1, 0)}
+        feed |= {} if types is None else {"token_type_ids": np.ascontiguousarray(types, np.int64)}
         logits, *new = self._graph(bool(cache.cross), every=every, embeds=ids.ndim == 3).session(feed)
         for i, pair in enumerate(zip(new[::2], new[1::2], strict=True)):
             start = cache.window_counts if i in cache.window_layers else cache.counts

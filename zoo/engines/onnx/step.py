@@ -65,7 +65,8 @@ def trace_step(
     drops: bool = False,
     embeds: bool = False,
 ) -> Traced:
-    """Trace a step: input_ids (B, T), or with `embeds` inputs_embeds (B, T, D), past_lengths (B,), last (B,) and
+    """Trace a step: input_ids (B, T), or with `embeds` inputs_embeds (B, T, D), with token_type_ids (B, T) if the model
+    takes these, past_lengths (B,), last (B,) and
     past_key_values.I.key and .value (B, G, S, K) -> logits (B, V) after the new token last[b] of each row, and
     present.I.key and .value (B, G, T, K).
 
@@ -142,8 +143,10 @@ class _Step:
         if embeds:
             width = getattr(self.model.config, self.model.inputs["inputs_embeds"])
             vectors = self.input("inputs_embeds", ("B", "T", width), FLOAT)
+        takes_types = embeds and "token_type_ids" in self.model.inputs
+        types: Any = self.input("token_type_ids", ("B", "T"), INT) if takes_types else None
         start: Any = self.input("past_lengths", ("B",), INT)
-        return TextInputs(ids, vectors, None, None, Context(start=start), None, (vectors if embeds else ids).shape[1])
+        return TextInputs(ids, vectors, types, None, Context(start=start), None, (vectors if embeds else ids).shape[1])
 
     def cache(self, cross: bool, in_place: bool = False, drops: bool = False) -> Any:
         (layers, heads, size), windows = self.model.cache_shape, self.model.windows if drops else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ...errors import ConfigError
 from ...rope import FULL_ATTENTION, SLIDING_ATTENTION, Rope, rope_of
@@ -14,6 +14,7 @@ from ..llama3.windows_config import WindowedLayersConfig
 class Gemma3TextConfig(WindowedLayersConfig):
     """rope_theta is that of the layers that see all tokens, rope_local_base_freq that of the others."""
 
+    type_vocab_size: ClassVar[int] = 2  # beside images: 1 for the tokens of one
     model_type: str = "gemma3_text"
     vocab_size: int = 262_208
     hidden_size: int = 2304

@@ -83,7 +83,7 @@ class Gemma3TextModel(Gemma3Pretrained, llama.LlamaModel):
             at = at if start is None else start[:, None] + at
         bias = t.context.other_texts_bias(x)
         turns = (ops.rotary(at, rope.frequencies(t.length), rope.scale, self.like) for rope in self.ropes)
-        c = RopeContext(*(llama.RopeContext(t.context.mask, start, cos_sin, bias) for cos_sin in turns))
+        c = RopeContext(*(llama.RopeContext(t.context.mask, start, cos_sin, bias, t.blocks) for cos_sin in turns))
         for layer, cache in t.with_cache(self.layers):
             x = layer(x, c, cache)
         return self.norm(x)

@@ -43,11 +43,12 @@ class RopeContext(NamedTuple):
     start: Array | None  # (B,): row b begins after start[b] tokens; None: not causal
     cos_sin: tuple[Array, Array]  # two of (B or 1, T, K / 2): how the tokens' positions rotate queries and keys
     bias: Array | None = None  # (B, 1, T, T): hides a row's other texts
+    blocks: Array | None = None  # (B, T): the numbers of blocks whose tokens attend to each other; None: no tokens do
 
     @property
     def visible(self) -> dict[str, Any]:
         """The arguments of `ops.attention` that say which keys a query may see."""
-        return {"start": self.start, "mask": self.mask, "bias": self.bias}
+        return {"start": self.start, "mask": self.mask, "bias": self.bias, "blocks": self.blocks}
 
 
 class Embeddings(Module):
@@ -168,7 +169,7 @@ class LlamaModel(LlamaPretrained):
         x, start = self.embeddings(t), t.start
         at = start[:, None] + ops.arange(x.shape[1], self.like) if t.position_ids is None else t.position_ids
         cos_sin = ops.rotary(at, self.rope.frequencies(t.length), self.rope.scale, self.like)
-        c = RopeContext(t.context.mask, start, cos_sin, t.context.other_texts_bias(x))
+        c = RopeContext(t.context.mask, start, cos_sin, t.context.other_texts_bias(x), t.blocks)
         for layer, cache in t.with_cache(self.layers):
             x = layer(x, c, cache)
         return self.norm(x)

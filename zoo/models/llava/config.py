@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from ...config import Config
 from ...errors import ConfigError
-from ...inputs.image_text_config import ImageTextConfig
+from ...inputs.image_text_config import ImageIndexConfig
 from ..clip.config import CLIPVisionConfig
 from ..llama3.config import LlamaConfig
 
@@ -20,16 +20,13 @@ VISION |= {"image_size": 336, "patch_size": 14, "projection_dim": 768}
 
 
 @dataclass(frozen=True, kw_only=True)
-class LlavaConfig(ImageTextConfig):
-    image_token_field = "image_token_index"
+class LlavaConfig(ImageIndexConfig):
     vision_defaults = VISION
     part_classes: ClassVar[Mapping[str, type[Config]]] = {
         "text_config": LlamaConfig,
         "vision_config": CLIPVisionConfig,
     }
-    aliases: ClassVar[Mapping[str, str]] = {"image_token_id": "image_token_index"}
     model_type: str = "llava"
-    image_token_index: int = 32000
     projector_hidden_act: str = "gelu"
     vision_feature_select_strategy: str = "default"
     vision_feature_layer: int = -2
@@ -51,10 +48,6 @@ class LlavaConfig(ImageTextConfig):
     def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
         config = super().from_dict(raw)
         return replace(config, tie_word_embeddings=config.tie_word_embeddings or config.text_config.tie_word_embeddings)
-
-    @property
-    def image_token_id(self) -> int:
-        return self.image_token_index
 
     @property
     def feature_layers(self) -> int:
