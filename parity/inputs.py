@@ -42,10 +42,7 @@ def given_to(model: Any, folder: Path, seed: int) -> Given:
     spec = spec_class(model.config.model_type)
     processor = spec.read_processor(folder) if family.reads_images and _has_any(folder, PROCESSORS) else None
     pictures = [] if processor is None else spec.pictures(model.config, processor, seed)
-    found = _batches(model, tokenizer, processor, pictures, seed)
-    if processor is not None and not isinstance(processor, ImageProcessor):  # whose pixels are not transformers' own
-        found = [batch._replace(images=()) for batch in found]
-    return Given(found, tokenizer)
+    return Given(_batches(model, tokenizer, processor, pictures, seed), tokenizer)
 
 
 def _has_any(folder: Path, names: Sequence[str]) -> bool:

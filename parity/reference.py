@@ -229,6 +229,8 @@ class Reference:
             fields.pop("encoder_last_hidden_state", None)
         if not self.has_pooler:
             fields.pop("pooler_output", None)
+        if self.architecture.endswith("ForImageClassification") and "logits" not in fields:  # PP-LCNet's name for them
+            fields["logits"] = fields.pop("last_hidden_state")
         if "pixel_values" not in arrays:
             return number_fields(fields, _numpy)
         if fields.get("pooler_output") is not None and fields["pooler_output"].ndim == 4:  # of a ResNet: 1 x 1 pixels
@@ -290,6 +292,15 @@ class Reference:
         is_float = array.dtype.kind == "f"
         tensor = self.torch.from_numpy(np.array(array, np.float32 if is_float else np.int64))  # torch wants it writable
         return tensor.to(self.device, self.dtype if is_float else None)
+
+    @property
+    def has_processor(self) -> bool:
+        """False if the class of its image processor has no version that computes with Pillow."""
+        import transformers
+
+        path = self.folder / "preprocessor_config.json"
+        name = read_json(path).get("image_processor_type") if path.is_file() else None
+        return name is None or hasattr(transformers, name.removesuffix("Fast").removesuffix("Pil") + "Pil")
 
     def _processor(self) -> Any:
         from transformers import AutoImageProcessor

@@ -93,13 +93,13 @@ def reference_stages(reference: Reference, batch: Batch, like: Iterable[str] = (
 def compare_inputs(reference: Reference, inputs: list[Batch], tokenizer: Tokenizer | None) -> list[Stage]:
     """The stages before the model: tokens and pixels, or why there are none to compare."""
     stages = []
-    if any(batch.images for batch in inputs):
+    if any(batch.images for batch in inputs) and not reference.has_processor:
+        own = "zoo's own pixels: transformers' processor needs torchvision, and rounds otherwise"
+        stages.append(skipped_stage("processor", own))
+    elif any(batch.images for batch in inputs):
         stages.append(compare_processors(reference, inputs))
     elif any("pixel_values" in batch.arrays for batch in inputs):
-        given = (reference.folder / "preprocessor_config.json").is_file()
-        own = "zoo's own pixels: transformers' processor needs torchvision, and rounds otherwise"
-        note = own if given else "no preprocessor_config.json: what is compared is random pixels"
-        stages.append(skipped_stage("processor", note))
+        stages.append(skipped_stage("processor", "no preprocessor_config.json: what is compared is random pixels"))
     if tokenizer is not None and any(batch.texts for batch in inputs):
         stages.append(compare_tokenizers(tokenizer, reference, inputs))
     elif any("input_ids" in batch.arrays for batch in inputs):

@@ -196,7 +196,17 @@ def bucket_starts(count: int, far: int) -> tuple[int, ...]:
     return (*range(1, exact), *starts)
 
 
-class Conv2d(Module):
+class FoldedModule(Module):
+    """A module that computes with the weight and bias of one convolution that follow from its weights."""
+
+    _folded: tuple[Array, Array | None] | None  # None while the weights are trained
+
+    def unfold(self) -> None:
+        """Drop what was computed from the weights, which are about to change."""
+        self._folded = None
+
+
+class Conv2d(FoldedModule):
     """post(act(norm(convolution + bias)) + residual)."""
 
     def __init__(
@@ -223,8 +233,8 @@ class Conv2d(Module):
             self._folded = self.weight, self._folded[1]
 
     def unfold(self) -> None:
-        """Drop what was computed from the weights, which are about to change."""
-        self._folded = self._prepared = None
+        super().unfold()
+        self._prepared = None
 
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
         """x (B, Y, X, c_in), residual (B, Y', X', c_out) -> (B, Y', X', c_out)."""
@@ -242,7 +252,7 @@ class Conv2d(Module):
         return ops.conv2d(x, weight, bias, *size, self.act, residual, self.post, self._prepared)
 
 
-class DepthwiseConv2d(Module):
+class DepthwiseConv2d(FoldedModule):
     """act(norm(convolution of each channel by itself + bias))."""
 
     def __init__(
@@ -260,10 +270,6 @@ class DepthwiseConv2d(Module):
         self.stride, self.act, self.norm = stride, ops.activation(act), norm
         self._folded = norm.fold(self.weight, self.bias) if norm else (self.weight, self.bias)
 
-    def unfold(self) -> None:
-        """Drop what was computed from the weights, which are about to change."""
-        self._folded = None
-
     def __call__(self, x: Array) -> Array:
         """x (B, Y, X, channels) -> (B, Y', X', channels), Y / stride rounded up."""
         if self._folded is None:
@@ -274,7 +280,7 @@ class DepthwiseConv2d(Module):
         return ops.depthwise_conv2d(x, *self._folded, self.act, self.stride)
 
 
-class ConvTranspose2d(Module):
+class ConvTranspose2d(FoldedModule):
     """act(norm(transposed convolution + bias))."""
 
     def __init__(
@@ -290,10 +296,6 @@ class ConvTranspose2d(Module):
         self.weight, self.bias = w.get("weight", (c_in, c_out, *ops.pair(kernel))), w.get("bias", (c_out,))
         self.stride, self.act, self.norm = stride, ops.activation(act), norm
         self._folded = norm.fold(self.weight, self.bias, axis=1) if norm else (self.weight, self.bias)
-
-    def unfold(self) -> None:
-        """Drop what was computed from the weights, which are about to change."""
-        self._folded = None
 
     def __call__(self, x: Array) -> Array:
         """x (B, Y, X, c_in) -> (B, Y', X', c_out)."""

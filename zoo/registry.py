@@ -192,6 +192,21 @@ FAMILIES: dict[str, Family] = {
         processor="ConvNextImageProcessor",
         stages={"layer": "encoder.stages"},
     ),
+    "pp_lcnet": Family(
+        module="zoo.models.pp_lcnet",
+        prefix="PPLCNet",
+        heads=("ForImageClassification", "Backbone"),
+        losses={"ForImageClassification": None},
+        processor="PPLCNetImageProcessor",
+        stages={"layer": "encoder.blocks"},
+    ),
+    "pp_lcnet_v3": Family(
+        module="zoo.models.pp_lcnet_v3",
+        prefix="PPLCNetV3",
+        heads=("Backbone",),
+        processor="ViTImageProcessor",
+        stages={"layer": "encoder.blocks"},
+    ),
     "pp_lcnet_v4": Family(
         module="zoo.models.pp_lcnet_v4",
         prefix="PPLCNetV4",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .errors import CheckpointError, UnsupportedError, nearest
-from .nn import BatchNorm, CacheLast, Conv2d, ConvTranspose2d, DepthwiseConv2d, Dropout, Module, leaves, modules
+from .nn import BatchNorm, CacheLast, Dropout, FoldedModule, Module, leaves, modules
 from .warning import warn
 from .weights.reader import TensorPart, computed_array
 
@@ -103,7 +103,7 @@ def make_trainable(model: Trainable) -> None:
     buffers: set[int] = set()
     for module in modules(model):
         buffers.update(id(getattr(module, name)) for name in module.fixed)
-        if isinstance(module, Conv2d | DepthwiseConv2d | ConvTranspose2d):
+        if isinstance(module, FoldedModule):
             module.unfold()
         elif isinstance(module, CacheLast):
             module.max_elements = 0

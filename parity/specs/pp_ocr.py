@@ -18,7 +18,7 @@ from zoo.tasks.text_detector import CLASS as PAGE_CLASS
 from zoo.tasks.text_detector import PageProcessor
 
 from ..pictures import page
-from .common import Spec
+from .common import Spec, labels
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -99,7 +99,33 @@ _reader = partial(OcrSpec, model_type="pp_ocrv6_small_rec", config=READER, tiny=
 _reader = partial(_reader, gains={**_GAINS, "stem2a.normalization.running_mean": 4, "head.head.weight": 3})
 _detector = partial(OcrSpec, model_type="pp_ocrv6_small_det", config=DETECTOR, tiny=TINY_DETECTOR, processor=PAGE)
 
+_TINY_LCNET_BLOCKS = [
+    [[3, 16, 24, 1, False]],
+    [[3, 24, 24, 2, False], [3, 24, 24, 1, True]],
+    [[3, 24, 32, [2, 1], False], [5, 32, 32, 1, False]],
+    [[5, 32, 40, 2, True]],
+    [[3, 40, 48, 2, True], [5, 48, 48, [1, 1], False]],
+]
+_TINY_LCNET: dict[str, Any] = {"block_configs": _TINY_LCNET_BLOCKS}
+# As above: hardswish lets little through, and scales are drawn around a tenth.
+_lcnet = partial(_net, model_type="pp_lcnet", architecture="PPLCNetBackbone", gains={"_convolution.convolution": 2})
+_lcnet_v3 = partial(_net, model_type="pp_lcnet_v3", architecture="PPLCNetV3Backbone", gains={"lab.scale": 12})
+_lcnet_v3 = partial(_lcnet_v3, inert=(*Spec.inert, r"blocks\.(1|3|4)\.layers\.0\.depthwise_convolution\.act\.lab\."))
+
 SPECS: dict[str, OcrSpec] = {
+    "pp-lcnet-table-cls": _lcnet(
+        like="PaddlePaddle/PP-LCNet_x1_0_table_cls_safetensors",
+        architecture="PPLCNetForImageClassification",
+        config=labels("wired_table", "wireless_table"),
+        processor=PAGE,
+        tiny={**_TINY_LCNET, "class_expand": 64},
+        full=True,
+    ),
+    "pp-lcnet": _lcnet(tiny={**_TINY_LCNET, "scale": 0.75, "out_features": ["stem", "stage2", "stage5"]}),
+    "pp-lcnet-v3": _lcnet_v3(
+        tiny={**_TINY_LCNET, "scale": 0.95, "divisor": 16, "out_features": ["stage2", "stage3", "stage5"]}
+    ),
+    "pp-lcnet-v3-two-branches": _lcnet_v3(tiny={**_TINY_LCNET, "conv_symmetric_num": 2}, format="sharded"),
     "pp-lcnet-v4": _net(tiny={**_TINY_NET, "out_features": ["stem", "stage2", "stage4"]}),
     "pp-lcnet-v4-small-stem": _net(tiny={**_TINY_NET, "stem_type": "small"}, format="sharded"),
     "pp-ocrv6-small-rec": _reader(

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from zoo.errors import ConfigError, InputError, UnsupportedError
+from zoo.images import ImageProcessor
 from zoo.images.text_lines import LineProcessor
+from zoo.models.pp_lcnet import PPLCNetConfig
 from zoo.models.pp_lcnet_v4 import PPLCNetV4Config
 from zoo.models.pp_ocrv6_small_det import PPOCRV6SmallDetConfig, PPOCRV6SmallDetModel
 from zoo.models.pp_ocrv6_small_rec import PPOCRV6SmallRecConfig
@@ -32,7 +34,29 @@ def test_refused_networks(fields, error):
         PPLCNetV4Config.from_dict(fields)
 
 
+@pytest.mark.parametrize("fields", [{"scale": 0}, {"block_configs": [[[3, 16, 32, 1, False]]] * 5}, {"divisor": 0}])
+def test_refused_networks_of_the_first_version(fields):
+    with pytest.raises(ConfigError):
+        PPLCNetConfig.from_dict(fields)
+
+
+def test_a_processor_of_pp_lcnet_keeps_the_shape_and_puts_blue_first():
+    raw = {
+        "image_processor_type": "PPLCNetImageProcessor",
+        "resize_short": 40,
+        "size_divisor": 8,
+        "do_center_crop": False,
+    }
+    red = np.zeros((30, 61, 3), np.uint8)
+    red[..., 0] = 255
+    pixels = ImageProcessor.from_dict(raw)(red).pixel_values
+    assert pixels.shape == (1, 40, 88, 3)  # 81 pixels, in steps of eight
+    # As in transformers red, the last, has the mean of blue.
+    np.testing.assert_allclose(pixels[0, 5, 5], [-0.485 / 0.229, -0.456 / 0.224, (1 - 0.406) / 0.225], rtol=1e-6)
+
+
 def test_patches():
+    assert PPLCNetConfig().patch == (32, 32)
     assert PPLCNetV4Config().patch == (16, 4)
     assert PPOCRV6SmallRecConfig().patch == (48, 8)
 

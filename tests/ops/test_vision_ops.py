@@ -141,6 +141,25 @@ def test_a_folded_norm_does_what_the_norm_does(transposed, biased, lib, rng):
     check(op(lib(x), *folded, 2), wanted)
 
 
+@pytest.mark.parametrize(("of_channels", "D"), [(False, 7), (False, 5), (True, 5)])
+def test_one_convolution_for_several(of_channels, D, lib, rng):
+    C, sizes = 5, [(3, 5), (1, 1), (1, 3), (3, 5)]
+    x = rng.standard_normal((2, 7, 8, C)).astype(np.float32)
+    weights = [rng.standard_normal((D, 1 if of_channels else C, *size)).astype(np.float32) for size in sizes]
+    biases = [*rng.standard_normal((len(sizes), D)).astype(np.float32)]
+    if C == D:
+        weights.append(rng.standard_normal(D).astype(np.float32))
+        biases.append(rng.standard_normal(D).astype(np.float32))
+    merged = ops.merge_convs([*map(lib, weights)], [*map(lib, biases)])
+    wanted = x * weights[-1] + biases[-1] if C == D else 0
+    for weight, bias, size in zip(weights, biases, sizes, strict=False):
+        pad = size[0] // 2, size[1] // 2
+        one = naive.depthwise_conv2d(x, weight, bias) if of_channels else naive.conv2d(x, weight, bias, 1, pad)
+        wanted = wanted + one
+    op = ops.depthwise_conv2d(lib(x), *merged) if of_channels else ops.conv2d(lib(x), *merged, 1, (1, 2))
+    check(op, wanted)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", [(7, 5), (14, 10), (3, 4), (1, 1), (20, 3), (8, 13)])
 def test_interpolate(mode, size, image, lib):

@@ -24,6 +24,7 @@ class Preset:
     pads: bool = True
     mask: bool = False
     tiles: bool = False  # True: an image becomes several, as `tiles` cuts it
+    blue_first: bool = False  # True: the channels are blue, green and red
 
 
 _COMMON = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255}
@@ -110,6 +111,23 @@ PRESETS = {
         },
         square=False,
         crops=False,
+    ),
+    # transformers subtracts the means of blue, green and red from red, green and blue, and turns the channels round.
+    "PPLCNet": Preset(
+        {
+            **_COMMON,
+            "size": {"height": 256, "width": 256},
+            "resample": BILINEAR,
+            "do_center_crop": True,
+            "crop_size": 224,
+            "resize_short": 256,
+            "size_divisor": 1,
+            "image_mean": IMAGENET_MEAN[::-1],
+            "image_std": (0.225, 0.224, 0.229),
+        },
+        square=False,
+        pads=False,
+        blue_first=True,
     ),
     "Detr": Preset(
         {

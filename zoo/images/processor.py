@@ -68,6 +68,7 @@ class ImageProcessor:
     mask: bool
     table: np.ndarray = field(repr=False)  # (256, 3) float32: rescaled and normalised
     pad_line: bool = False
+    blue_first: bool = False  # the table's columns and the pixel values are those of blue, green and red
     tiling: Tiling | None = None
     crops: PanAndScan | None = None
 
@@ -116,6 +117,8 @@ class ImageProcessor:
             near = "near" if _flag("keep_aspect_ratio", values["keep_aspect_ratio"]) else "exact"
             height, width = read_height_width("size", values["size"])
             values["size"] = {f"{near}_height": height, f"{near}_width": width, "step": values["ensure_multiple_of"]}
+        if "resize_short" in preset.defaults and values["resize_short"] is not None:
+            values["size"] = {"rounded_shortest_edge": values["resize_short"], "step": values["size_divisor"] or 1}
         if "crop_pct" in preset.defaults:
             values |= _cropped_part(values)
         on = {step: _flag(step, values.get(step)) for step in _STEPS}
@@ -129,6 +132,7 @@ class ImageProcessor:
         size = read_size(values["size"], values.get("max_size"), preset.square) if has_size else None
         if on["do_pad_line"] and (size is None or "height" not in size):
             raise ConfigError(f"do_pad_line = true needs a size of height and width, found {size}")
+        table = _table(values, on["do_rescale"], on["do_normalize"])
         return cls(
             family=name,
             size=size,
@@ -137,8 +141,9 @@ class ImageProcessor:
             pad=pads,
             pad_size=read_height_width("pad_size", values["pad_size"]) if pads and values.get("pad_size") else None,
             mask=pads and preset.mask,
-            table=_table(values, on["do_rescale"], on["do_normalize"]),
+            table=table[:, ::-1] if preset.blue_first else table,
             pad_line=on["do_pad_line"],
+            blue_first=preset.blue_first,
             tiling=tiling,
             crops=read_pan_and_scan(values) if pans else None,
         )
@@ -186,7 +191,7 @@ class ImageProcessor:
         pixel_values = np.empty((len(done), height, width, 3), np.float32)
         pixel_mask = np.zeros((len(done), height, width), bool) if self.mask else None
         for b, (image, (h, w)) in enumerate(zip(done, extents, strict=True)):
-            _look_up(self.table, image, pixel_values[b, :h, :w])
+            _look_up(self.table, image[..., ::-1] if self.blue_first else image, pixel_values[b, :h, :w])
             pixel_values[b, h:] = 0
             pixel_values[b, :h, w:] = 0
             if pixel_mask is not None:

@@ -67,6 +67,12 @@ def _by_short_edge(size: dict[str, int], height: int, width: int) -> tuple[int, 
     return (int(edge * height / width), edge) if width <= height else (edge, int(edge * width / height))
 
 
+def _by_rounded_short_edge(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """PP-LCNet's rule: the short side becomes `rounded_shortest_edge`, both are rounded, and then up to whole steps."""
+    scale, step = size["rounded_shortest_edge"] / min(height, width), size["step"]
+    return -(-round(height * scale) // step) * step, -(-round(width * scale) // step) * step
+
+
 def _short_and_long(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     """DETR's rule: the short side becomes `shortest_edge`, or less where the long one would pass `longest_edge`."""
     short, long = min(height, width), max(height, width)
@@ -137,6 +143,7 @@ def _near_in_steps(size: dict[str, int], height: int, width: int) -> tuple[int, 
 RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]]] = {
     frozenset({"height", "width"}): _exact_size,
     frozenset({"shortest_edge"}): _by_short_edge,
+    frozenset({"rounded_shortest_edge", "step"}): _by_rounded_short_edge,
     frozenset({"shortest_edge", "longest_edge"}): _short_and_long,
     frozenset({"longest_edge"}): _by_long_edge,
     frozenset({"max_height", "max_width"}): _fit_within,

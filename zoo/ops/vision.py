@@ -79,9 +79,18 @@ def fold_norm(
 ) -> tuple[Array, Array]:
     """The weight and bias of a convolution with the batch norm after it (of fixed statistics) folded in.
 
-    gamma, beta, mean, var (O,); axis: the axis of `weight` with its O outputs -> (weight, bias).
+    gamma, beta, mean, var (O,); axis: the axis of `weight` with its O outputs, or its only one -> (weight, bias).
     """
     return backend(weight).fold_norm(weight, bias, gamma, beta, mean, var, eps, axis)
+
+
+def merge_convs(weights: Sequence[Array], biases: Sequence[Array]) -> tuple[Array, Array]:
+    """The weight and bias of one convolution for several of the same image whose outputs are added.
+
+    weights (O, c, kY, kX) of odd sizes, of which the smaller ones come into the middle of the largest, or (O,) for the
+    image itself, times these, where it has O channels; biases (O,).
+    """
+    return backend(weights[0]).merge_convs(weights, biases)
 
 
 def interpolate(x: Array, size: Sequence[int], mode: str = "bilinear") -> Array:

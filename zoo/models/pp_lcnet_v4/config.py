@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import ConfigError, UnsupportedError, nearest
+from ...ops import pair
+from ..pp_lcnet.config import BlockSizes, check_widths, read_blocks
 from ..vit.backbone import BackboneConfig
 
 STEMS = ("large", "small")
@@ -18,19 +20,6 @@ BLOCKS = (
     ((3, 96, 192, (2, 1), False), *((*_REPEAT_BLOCK, i % 2 == 0) for i in range(6))),
     ((3, 192, 384, (2, 1), False), (3, 384, 384, 1, True), (3, 384, 384, 1, False)),
 )
-
-
-class BlockSizes(NamedTuple):
-    kernel: int
-    d_in: int
-    d_out: int
-    stride: tuple[int, int]
-    squeezes: bool
-
-    @property
-    def keeps_shape(self) -> bool:
-        """True if the output has the shape of the input, which is then added to it."""
-        return self.stride == (1, 1) and self.d_in == self.d_out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,20 +48,13 @@ class PPLCNetV4Config(BackboneConfig):
             raise ConfigError(f"stem_strides = {self.stem_strides!r}, expected five numbers in 1 ... 4")
         if tuple(self.stem_strides[1:3]) != (1, 1):
             raise UnsupportedError(f"stem_strides = {self.stem_strides!r}: only 1 is implemented for the second, third")
-        d = self.stem_channels[2]
-        for block in (block for stage in self.stages for block in stage):
-            if block.d_in != d:
-                raise ConfigError(f"block_configs: a block takes {block.d_in} channels after one of {d}")
-            d = block.d_out
+        check_widths(self.stem_channels[2], self.stages)
         self.outputs  # noqa: B018  # refuses what it cannot read
 
     @property
     def stages(self) -> tuple[tuple[BlockSizes, ...], ...]:
         """The sizes of each stage's blocks."""
-        raw = BLOCKS if self.block_configs is None else self.block_configs
-        if len(raw) != 4 or not all(isinstance(stage, (list, tuple)) and stage for stage in raw):
-            raise ConfigError(f"block_configs = {raw!r:.200}, expected four lists of blocks")
-        return tuple(tuple(map(_block, stage)) for stage in raw)
+        return read_blocks(BLOCKS if self.block_configs is None else self.block_configs, 4)
 
     @property
     def states(self) -> int:
@@ -92,17 +74,8 @@ class PPLCNetV4Config(BackboneConfig):
     def patch(self) -> tuple[int, int]:
         """The pixels of a place of the last stage."""
         stem = math.prod(self.stem_strides) if self.stem_type == "large" else 4
-        blocks = [block for stage in self.stages for block in stage]
-        return stem * math.prod(b.stride[0] for b in blocks), stem * math.prod(b.stride[1] for b in blocks)
-
-
-def _block(raw: Any) -> BlockSizes:
-    kernel, d_in, d_out, stride, squeezes = raw if isinstance(raw, (list, tuple)) and len(raw) == 5 else (0,) * 5
-    stride = (stride, stride) if isinstance(stride, int) else stride
-    numbers = (kernel, d_in, d_out, *stride) if isinstance(stride, (list, tuple)) and len(stride) == 2 else (0,)
-    if not all(type(n) is int and 1 <= n <= 100_000 for n in numbers) or not kernel % 2 or squeezes not in (0, 1):
-        raise ConfigError(f"block_configs has {raw!r:.200}, expected [odd kernel, inputs, outputs, stride, squeezes]")
-    return BlockSizes(kernel, d_in, d_out, (stride[0], stride[1]), bool(squeezes))
+        strides = [pair(block.stride) for stage in self.stages for block in stage]
+        return stem * math.prod(y for y, _ in strides), stem * math.prod(x for _, x in strides)
 
 
 def backbone(raw: dict[str, Any] | None) -> PPLCNetV4Config:

@@ -12,27 +12,15 @@ from collections.abc import Iterator
 
 from ... import ops
 from ...inputs import ImageInputs, ImageModel
-from ...nn import BatchNorm, Conv2d, DepthwiseConv2d, Module
+from ...nn import BatchNorm, DepthwiseConv2d, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
+from ..pp_lcnet.config import BlockSizes
+from ..pp_lcnet.model import Squeeze, Stage, convolution
 from ..vit.backbone import BackboneOutput, select_states
-from .config import BlockSizes, PPLCNetV4Config
+from .config import PPLCNetV4Config
 
 NAME_MAP = NameMap(prefix="model", base=("encoder",), ignored=(r"\.num_batches_tracked$",))
-
-
-def convolution(
-    w: Weights,
-    d_in: int,
-    d_out: int,
-    kernel: int,
-    stride: int = 1,
-    act: str | None = None,
-    padding: int | None = None,
-) -> Conv2d:
-    """act(norm(convolution)), the norm folded in; at stride 1 the image keeps its size."""
-    padding, norm = kernel // 2 if padding is None else padding, BatchNorm(w / "normalization", d_out)
-    return Conv2d(w / "convolution", d_in, d_out, kernel, stride, padding, bias=False, act=act, norm=norm)
 
 
 class LargeStem(Module):
@@ -69,18 +57,6 @@ class SmallStem(Module):
         return self.last(self.first(pixels))
 
 
-class Squeeze(Module):
-    """Channels weighted by what an image has of all of them (Hu et al. 2017, https://arxiv.org/abs/1709.01507)."""
-
-    def __init__(self, w: Weights, d: int, reduction: int):
-        self.down = Conv2d(w / "convolutions" / 0, d, d // reduction, 1, act="relu")
-        self.up = Conv2d(w / "convolutions" / 2, d // reduction, d, 1, act="hardsigmoid")
-
-    def __call__(self, x: Array) -> Array:
-        """x (B, y, x, D) -> (B, y, x, D)."""
-        return x * self.up(self.down(ops.adaptive_avg_pool2d(x, 1)))
-
-
 class Block(Module):
     """Pixels are mixed in each channel by itself, then channels in each pixel."""
 
@@ -104,24 +80,16 @@ class Block(Module):
         return self.down(self.up(x), x if self.keeps_shape else None)
 
 
-class Stage(Module):
-    def __init__(self, w: Weights, cfg: PPLCNetV4Config, i: int):
-        self.blocks = [Block(w / "blocks" / j, cfg, size) for j, size in enumerate(cfg.stages[i])]
-
-    def __call__(self, x: Array) -> Array:
-        """x (B, Y, X, d) -> (B, y, x, D)."""
-        for block in self.blocks:
-            x = block(x)
-        return x
-
-
 class PPLCNetV4(Module):
     """The network, which readers and detectors look through too."""
 
     def __init__(self, w: Weights, cfg: PPLCNetV4Config):
         self.outputs = cfg.outputs
         self.embeddings = (LargeStem if cfg.stem_type == "large" else SmallStem)(w / "convolution", cfg)
-        self.layers = [Stage(w / "blocks" / i, cfg, i) for i in range(len(cfg.stages))]
+        self.layers = [
+            Stage([Block(w / "blocks" / i / "blocks" / j, cfg, size) for j, size in enumerate(stage)])
+            for i, stage in enumerate(cfg.stages)
+        ]
 
     def hidden_states(self, pixels: Array) -> Iterator[Array]:
         """pixels (B, Y, X, C) -> yield the first stage's input, then (B, y, x, D) of each stage."""

@@ -12,7 +12,7 @@ from ...quant import QuantRows, QuantTensor, float_tensor
 from ...typing import RawTensor
 from .activations import activate
 from .attention import attention
-from .conv import conv2d, conv_transpose2d, fold_norm, prepare_conv
+from .conv import conv2d, conv_transpose2d, fold_norm, merge_convs, prepare_conv
 from .decoder import glu, rope, rope_write_, rotary, write_
 from .depthwise import depthwise_conv2d
 from .linear import linear

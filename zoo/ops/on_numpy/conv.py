@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -164,6 +165,20 @@ def fold_norm(
     shift = beta + ((0 if bias is None else bias) - mean.astype(np.float64)) * scale
     shape = [-1 if i == axis else 1 for i in range(weight.ndim)]
     folded = (weight * scale.reshape(shape)).astype(weight.dtype)
-    if axis == 0:  # in the order in which conv2d reads it
+    if axis == 0 and weight.ndim == 4:  # in the order in which conv2d reads it
         folded = np.ascontiguousarray(folded.transpose(2, 3, 1, 0)).transpose(3, 2, 0, 1)
     return folded, shift.astype(weight.dtype)
+
+
+def merge_convs(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    kY, kX = (max(weight.shape[axis] for weight in weights if weight.ndim > 1) for axis in (2, 3))
+    total = np.zeros((*weights[0].shape[:2], kY, kX))
+    for weight in weights:
+        if weight.ndim == 1:
+            channels = np.arange(len(weight))
+            total[channels, channels % total.shape[1], kY // 2, kX // 2] += weight
+            continue
+        y, x = weight.shape[2:]
+        total[:, :, (kY - y) // 2 : (kY + y) // 2, (kX - x) // 2 : (kX + x) // 2] += weight
+    merged = total.astype(weights[0].dtype).transpose(2, 3, 1, 0)  # in the order in which conv2d reads it
+    return np.ascontiguousarray(merged).transpose(3, 2, 0, 1), np.sum(biases, 0, np.float64).astype(biases[0].dtype)

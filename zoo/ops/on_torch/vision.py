@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -56,6 +58,18 @@ def fold_norm(
     shift = beta.double() + ((0 if bias is None else bias.double()) - mean.double()) * scale
     shape = [-1 if i == axis else 1 for i in range(weight.ndim)]
     return (weight.double() * scale.reshape(shape)).to(weight.dtype), shift.to(weight.dtype)
+
+
+def merge_convs(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    if weights[0].shape[1] == 1:
+        weights = [weight[:, None, None, None] if weight.ndim == 1 else weight for weight in weights]
+    else:
+        weights = [weight.diag()[..., None, None] if weight.ndim == 1 else weight for weight in weights]
+    kY, kX = (max(weight.shape[axis] for weight in weights) for axis in (2, 3))
+    pads = (((kX - weight.shape[3]) // 2, (kY - weight.shape[2]) // 2) for weight in weights)
+    whole = [F.pad(weight.double(), (x, x, y, y)) for weight, (x, y) in zip(weights, pads, strict=True)]
+    merged, bias = torch.stack(whole).sum(0), torch.stack([bias.double() for bias in biases]).sum(0)
+    return merged.to(weights[0].dtype), bias.to(biases[0].dtype)
 
 
 def batch_norm(x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float, learns: bool) -> Tensor:

@@ -54,6 +54,7 @@ from .vision import (
     interpolate,
     logit,
     max_pool2d,
+    merge_convs,
     pixel_shuffle,
     prepare_conv,
     sample,

@@ -89,6 +89,12 @@ def fold_norm(weight, bias, gamma, beta, mean, var, eps, axis):
     return tuple(weight.constant(a) for a in on_numpy.fold_norm(*arrays, eps, axis))  # type: ignore[arg-type]
 
 
+def merge_convs(weights, biases):
+    """One convolution for several; all arrays are constants."""
+    merged = on_numpy.merge_convs([weight.value for weight in weights], [bias.value for bias in biases])
+    return tuple(map(weights[0].constant, merged))
+
+
 def max_pool2d(x: Symbol, kernel: Pair, stride: Pair, padding: Pair) -> Symbol:
     size = [_windows(*of, 1) for of in zip(x.shape[1:3], kernel, stride, padding, strict=True)]
     window = {"kernel_shape": list(kernel), "strides": list(stride), "pads": [*padding, *padding]}
