@@ -131,7 +131,7 @@ def test_text_into_a_pipe(capsys):
         (["chat", "{folder}", "--max-new-tokens", "0"], 2, "not at least 1"),
         (["chat", "{folder}", "--top-p", "2"], 1, "top_p is 2.0"),
         (["run", "stories260k", "x", "--text", "--json"], 2, "give one of them"),
-        (["chat", "{folder}", "hello"], 2, "unrecognized arguments: hello"),
+        (["chat", "{folder}", "hello"], 2, "unknown arguments: hello"),
         (["chat", "{folder}/nothing"], 1, "no folder"),
         (["run", "stories260k", "x", "--labels", "3"], 2, "--labels is for"),
         (["run", "{folder}", "x", "--seed", "-1"], 1, "seed is -1"),

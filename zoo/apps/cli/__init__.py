@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from ... import __version__, plugins, set_num_threads
-from ...errors import ZooError
+from ...errors import ZooError, nearest
 from . import descriptions as texts
 from .arguments import parser_of
 from .parser import Arguments, Parser, UsageError
+from .peer_options import other_command
 from .wrapping import terminal_columns, wrap_lines
 
 
@@ -129,6 +130,9 @@ def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, argparse.ArgumentPa
     # argparse's treatment of "--" varies between its versions: here, texts follow it.
     at = argv.index("--") if "--" in argv else len(argv)
     words, inputs = [_with_dashes(word) for word in argv[:at]], argv[at + 1 :]
+    if words and not words[0].startswith("-") and words[0] not in texts.COMMANDS:
+        instead = other_command(words[0]) or nearest(words[0], texts.COMMANDS)
+        zoo.error(f"there is no command {words[0]!r}{instead}")
     first = zoo.parse_args(words)
     parser = parser_of(first.command)
     # argparse allows options among the inputs only without subparsers.

@@ -84,7 +84,8 @@ def check_options(args: argparse.Namespace, *kinds: TaskKind) -> None:
         if given is not None and option.name not in own:
             is_shared = kinds[0].name in names  # with a task for other inputs
             found = f"this checkpoint reads {kinds[0].reads}s" if is_shared else f"the task is {kinds[0].name}"
-            raise UsageError(f"{flag} is for {', '.join(names)}{' of texts' * is_shared}, and {found}")
+            as_input = ": give the text as INPUT" if flag == "--prompt" else ""
+            raise UsageError(f"{flag} is for {', '.join(names)}{' of texts' * is_shared}, and {found}{as_input}")
     for option in own.values():
         given = getattr(args, option.name, None)
         if given is None and option.required and not (option.each and args.command == "map"):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from ...errors import nearest
+from .peer_options import other_option
 from .wrapping import MAX_HELP_WIDTH, terminal_columns, wrap, wrap_lines
 
 MAX_CHOICES_WIDTH = 24  # characters of choices that stand in place of a value's name
@@ -67,8 +68,10 @@ class Parser(argparse.ArgumentParser):
         self._positionals.title = "arguments"
 
     def error(self, message: str) -> NoReturn:
-        if (match := re.match(r"unrecognized arguments: (--[\w-]+)", message)) is not None:
-            message += nearest(match[1], [name for name in self._option_string_actions if name.startswith("--")], 1)
+        message = message.replace("unrecognized arguments", "unknown arguments", 1)
+        if (match := re.match(r"unknown arguments: .*?(--?[a-z][\w-]*)", message)) is not None:
+            known = [name for name in self._option_string_actions if name.startswith("--")]
+            message += other_option(match[1], known) or nearest(match[1], known, 1)
         self.exit(2, f"{self.prog}: {message}\n{self.prog} --help lists the arguments\n")
 
 
