@@ -16,6 +16,7 @@ from parity.checkpoints import build
 from parity.pictures import draw
 from parity.vocabularies import write_json
 from zoo.audio import FeatureExtractor, Spectrogram, read_audio
+from zoo.audio.languages import LANGUAGE_CODES
 from zoo.errors import BatchError, ConfigError, InputError
 from zoo.files.folder import CheckpointFolder
 from zoo.generate.speech import Fallback, segments_of, with_times
@@ -207,7 +208,7 @@ def test_long_recordings_and_files(folder, tmp_path):
 def test_refused(folder, tmp_path):
     transcribe = zoo.load(folder)
     for options, says in (
-        ({"language": "fr"}, "language is 'fr', expected one of en, de"),
+        ({"language": "fr"}, "language is 'fr', expected its English name or one of en, de"),
         ({"task": "sing"}, "task is 'sing', expected one of transcribe, translate"),
         ({"temperature": "hot"}, "temperature is 'hot', expected numbers from 0 to 100"),
         ({"temperature": []}, r"temperature is \[\], expected numbers"),
@@ -305,3 +306,24 @@ def test_the_decoder_out_of_a_file_of_both_sides(folder, tmp_path):
     for model in (ours, zoo.load_model(tmp_path, strict=True)):
         assert model.architecture == "WhisperForCausalLM"
         np.testing.assert_allclose(model(ids, encoder_hidden_states=states), wanted, atol=1e-4)
+
+
+def test_languages_by_name_and_samples_with_their_rate(folder):
+    transcribe, samples = zoo.load(folder), np.sin(np.arange(8000) / 9).astype(np.float32)
+    wanted = transcribe(samples, language="de", temperature=0)
+    assert transcribe(samples, language="German", temperature=0) == wanted
+    for key in ("array", "raw"):
+        given = {key: samples.tolist(), "sampling_rate": 16000}
+        assert transcribe(given, language="german", temperature=0) == wanted
+        assert transcribe([given], language="de", temperature=0) == [wanted]
+    with pytest.raises(InputError, match="did you mean 'german'"):
+        transcribe(samples, language="Germann")
+    with pytest.raises(InputError, match="sampling_rate 8000, expected 16000"):
+        transcribe({"array": samples, "sampling_rate": 8000})
+    with pytest.raises(InputError, match="audio is of type dict, expected a recording or a list of recordings"):
+        transcribe({"file": samples})
+
+
+def test_names_of_languages_are_those_of_transformers():
+    theirs = pytest.importorskip("transformers.models.whisper.tokenization_whisper", reason="needs transformers")
+    assert theirs.TO_LANGUAGE_CODE == LANGUAGE_CODES

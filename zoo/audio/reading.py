@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,7 +32,8 @@ JOB = Job(
     prestart=True,
 )
 
-AudioInput = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray
+# A dictionary as the package datasets has it: {"array": samples, "sampling_rate": 16000}.
+AudioInput = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray | Mapping[str, Any]
 
 
 def reader(source: AudioInput, rate: int) -> Callable[[], Iterator[np.ndarray]]:
@@ -52,8 +53,11 @@ def read_audio(source: AudioInput, rate: int) -> Iterator[np.ndarray]:
     """Yield blocks of samples, float32 in -1 ... 1, of one channel at `rate` samples a second.
 
     source: a path, the bytes of a file, an open file that can seek, or an array (n,) of floats that has this rate
-    already.  Files are read by PyAV (the extra `audio`), in the formats of FORMATS.  InputError: it is no audio.
+    already, alone or in a dictionary with its sampling_rate.  Files are read by PyAV (the extra `audio`), in the
+    formats of FORMATS.  InputError: it is no audio.
     """
+    if isinstance(source, Mapping):
+        source = _samples_of(source, rate)
     if isinstance(source, np.ndarray):
         if source.ndim != 1 or source.dtype.kind != "f" or not np.isfinite(source).all():
             raise InputError(
@@ -82,6 +86,18 @@ def read_audio(source: AudioInput, rate: int) -> Iterator[np.ndarray]:
         raise InputError(f"{name} cannot be read: {e.strerror}") from None
     with file:
         yield from _decode(file, name, rate)
+
+
+def _samples_of(given: Mapping[str, Any], rate: int) -> np.ndarray:
+    """The samples of {"array" or "raw": samples, "sampling_rate": rate}; InputError for another rate."""
+    samples = given.get("array", given.get("raw"))
+    if samples is None:
+        raise InputError(f"the audio has the keys {', '.join(map(str, given))}, expected array and sampling_rate")
+    if given.get("sampling_rate", rate) != rate:
+        raise InputError(
+            f"the audio has sampling_rate {given['sampling_rate']}, expected {rate}: resample it, or give the file"
+        )
+    return np.asarray(samples)
 
 
 def _decode(file: IO[bytes], name: str, rate: int) -> Iterator[np.ndarray]:

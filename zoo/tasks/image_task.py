@@ -6,7 +6,7 @@ Shapes: B images of a batch, Y and X height and width after the processor, H and
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -139,12 +139,19 @@ def as_images(value: Any, name: str) -> tuple[list[Any], bool]:
     """The images that a user passed as the argument `name`, or an error in the place of one, and True if it was one
     alone."""
     alone = (str, os.PathLike, bytes, bytearray, memoryview)
+    noun = "a recording or a list of recordings" if name == "audio" else "an image or a list of images"
+    is_recording = name == "audio" and isinstance(value, Mapping) and "sampling_rate" in value
     if isinstance(value, np.ndarray) and value.dtype.kind not in "UTO" and not value.dtype.names:  # paths or images
         items, single = list[Any]([value] if value.ndim != 4 else value), value.ndim != 4
-    elif isinstance(value, alone) or hasattr(value, "read") or not (isinstance(value, Iterable) or is_table(value)):
+    elif (
+        is_recording
+        or isinstance(value, alone)
+        or hasattr(value, "read")
+        or not (isinstance(value, Iterable) or is_table(value))
+    ):
         items, single = [value], True
     else:
-        items, single = [plain_item(item) for item in given_items(value, name, "an image or a list of images")], False
+        items, single = [plain_item(item) for item in given_items(value, name, noun)], False
     if not items:
         raise InputError(f"{name} is empty, expected at least one image")
     for i, item in enumerate(items):

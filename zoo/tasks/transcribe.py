@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
 import numpy as np
 
 from ..audio import AudioInput, FeatureExtractor, Spectrogram, reader
+from ..audio.languages import LANGUAGE_CODES
 from ..cache import KVCache
 from ..errors import ConfigError, InputError, UnsupportedError, ZooError, check_choice, nearest
 from ..generate import GenerationConfig
@@ -157,7 +158,7 @@ class Transcribe(Task):
         """A Transcription for one recording, a list of them for several.
 
         audio: a path, the bytes of a file, an open file, or an array of floats (samples,) at the checkpoint's rate
-        (16,000 a second).  language: the code of what is spoken, "en"; by default what the model hears in the first
+        (16,000 a second).  language: what is spoken, "en" or "english"; by default what the model hears in the first
         window.  translate: True, as task="translate", writes English.  timestamps: False writes texts without times,
         one segment for each half minute, which may cut a word there.  word_timestamps: True, as timestamps="word",
         gives the words with their times too, by the attention of the heads that generation_config.json names.
@@ -169,8 +170,7 @@ class Transcribe(Task):
         are.  What is random is the same each time.
         """
         if language is not None and language not in self.languages:
-            known = ", ".join(self.languages) or "none, as the checkpoint has one language"
-            raise InputError(f"language is {language!r}, expected one of {known}{nearest(language, self.languages)}")
+            language = self._code_of(language)
         if not isinstance(translate, bool):
             raise InputError(f"translate is {translate!r}, expected True or False")
         task = "translate" if translate else task
@@ -214,6 +214,15 @@ class Transcribe(Task):
                     self._advance([active[i] for i in windows], features, task, bool(timestamps), options, heads)
                 elif None not in out:
                     return collect_results(out, single)
+
+    def _code_of(self, language: Any) -> str:
+        """The checkpoint's code of a language by its English name; InputError for what it does not know."""
+        code = LANGUAGE_CODES.get(str(language).lower(), str(language).lower())
+        if code not in self.languages:
+            known = ", ".join(self.languages) or "none, as the checkpoint has one language"
+            guess = nearest(str(language).lower(), [*self.languages, *LANGUAGE_CODES])
+            raise InputError(f"language is {language!r}, expected its English name or one of {known}{guess}")
+        return code
 
     def _advance(
         self,
