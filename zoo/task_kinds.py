@@ -445,7 +445,7 @@ TASKS: list[TaskKind] = [
     TaskKind(
         name="image-text-to-text",
         cls="image_text:ImageText",
-        help="the answer to --prompt TEXT about each INPUT, or to the last INPUT where that is no file",
+        help="the answer to --prompt TEXT about each INPUT, or to the last INPUT where that is not a file",
         model="ImageTextLM",
         options=(PROMPT, *GENERATION),
         streams=True,

@@ -103,7 +103,7 @@ def _checked(args: argparse.Namespace) -> list[str]:
     try:
         re.compile(args.only)
     except re.error as e:
-        raise InputError(f"--only {args.only!r} is no regular expression: {e}") from None
+        raise InputError(f"--only {args.only!r} is not a regular expression: {e}") from None
     if args.only and not any(_rows(name, args) for name in names):
         raise InputError(f"--only {args.only!r}: no row of {', '.join(names)} matches, --list shows all")
     return names

@@ -218,7 +218,7 @@ def test_list(capsys):
         (["kernel"], "there is no stage kernel: expected all, table, bandwidth.* did you mean 'kernels'"),
         ([], "no stage is named: expected all"),
         (["kernels", "--tiny", "--only", "zzz"], "--only 'zzz': no row of kernels matches, --list shows all\n"),
-        (["all", "--only", "("], r"--only '\(' is no regular expression: missing \)"),
+        (["all", "--only", "("], r"--only '\(' is not a regular expression: missing \)"),
         (["all", "--minutes", "nan"], "--minutes nan: expected a number above 0"),
         (["all", "--tiny", "--json-dir", "half.json"], "--json-dir .*half.json: no folder can be made there"),
     ],

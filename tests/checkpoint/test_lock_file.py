@@ -118,7 +118,7 @@ def with_file(name: str = "a", **fields: object) -> dict:
         (with_file(sha256="A" * 64), "64 hexadecimal digits"),
         (with_file(sha256=None), "sha256 None"),
         *(
-            (with_file(name), "is no name of a file in a checkpoint")
+            (with_file(name), "is not the name of a file in a checkpoint")
             for name in (
                 *("../config.json", "a/../b", "/etc/passwd", "..", ".", "", " ", "a//b", "a/", "./a"),
                 *("..\\config.json", "C:\\a", "C:a", "a\\b", "\\\\host\\share", "a\0b", "a\nb", "a:stream"),

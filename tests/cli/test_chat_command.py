@@ -111,7 +111,7 @@ def test_a_checkpoint_that_is_no_language_model(tmp_path, capsys):
         ("zoo-read", "read, .*; zoo run zoo-read 'FILE"),
     ):
         assert main(["chat", name]) == 1
-        assert re.search(f"{name} is no language model: its task is {task}", capsys.readouterr().err)
+        assert re.search(f"{name} is not a language model: its task is {task}", capsys.readouterr().err)
 
 
 def test_text_into_a_pipe(capsys):

@@ -145,7 +145,7 @@ def test_bad_rows_are_rows(
         ({"pair": "id"}, InputError, "pair is for classify"),
         ({"options": {"prompt_name": "query"}}, InputError, "prompt_name is 'query'"),
         ({"inputs": "collides.jsonl"}, InputError, "the input and the result both have a column 'embedding'"),
-        ({"inputs": "damaged.parquet"}, InputError, "damaged.parquet is no Parquet file, or damaged"),
+        ({"inputs": "damaged.parquet"}, InputError, "damaged.parquet is not a Parquet file, or is damaged"),
     ],
 )
 def test_what_is_refused(

@@ -238,7 +238,7 @@ WRONG = {
     "too few types": ({"tokenizer.ggml.token_type": np.ones(3, np.int32)}, "has 3 items"),
     "types that are fractions": ({"tokenizer.ggml.token_type": np.ones(268, np.float32)}, "items of type float32"),
     "no score": ({"tokenizer.ggml.model": "llama"}, "no 'tokenizer.ggml.scores'"),
-    "a score that is no number": (
+    "a score that is not a number": (
         {"tokenizer.ggml.model": "llama", "tokenizer.ggml.scores": np.full(272, np.nan, np.float32)},
         "finite",
     ),
@@ -256,7 +256,7 @@ def test_what_a_tokenizer_lacks(name, chat):
     said, message = WRONG[name]
     metadata = {k: v for k, v in {**_metadata(chat[1]), **said}.items() if v is not None}
     count = len(metadata.get("tokenizer.ggml.tokens", ()))
-    if name == "a score that is no number":
+    if name == "a score that is not a number":
         metadata["tokenizer.ggml.scores"] = np.full(count, np.nan, np.float32)
     if name == "types that are fractions":
         metadata["tokenizer.ggml.token_type"] = np.ones(count, np.float32)

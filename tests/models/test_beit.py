@@ -83,7 +83,7 @@ def test_equals_transformers_on_torch(case, tmp_path, rng):
     "case", ["fine-tuned", "pretrained", "document", "all positions at once", "segmentation", "backbone"]
 )
 def test_other_sizes(case, size, device, tmp_path, rng):
-    """27 x 41 is no multiple of the patch: what is left over on the right and below is not looked at."""
+    """27 x 41 is not a multiple of the patch: what is left over on the right and below is not looked at."""
     name, config = CASES[case]
     model = reference(name, tmp_path, **config)
     ours = load_model(tmp_path, device=device)

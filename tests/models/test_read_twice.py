@@ -75,7 +75,7 @@ def test_a_model_without_its_head(spec, tmp_path, rng):
     found, wanted = bare(**given), whole(**given)
     np.testing.assert_array_equal(found.encoder_last_hidden_state, wanted.encoder_last_hidden_state)
     np.testing.assert_allclose(whole.decoder.head(found.last_hidden_state), wanted.logits, rtol=1e-5, atol=1e-5)
-    with pytest.raises(InputError, match=r"decoder_input_ids have 3 rows, which is no multiple of the 2 rows"):
+    with pytest.raises(InputError, match=r"decoder_input_ids have 3 rows, which is not a multiple of the 2 rows"):
         bare(**{**given, "decoder_input_ids": ids[:3]})
 
 

@@ -83,7 +83,7 @@ def test_patches_of_an_image(folder):
 
 
 def test_what_is_refused():
-    with pytest.raises(ConfigError, match="num_patches = 250 is no square number"):
+    with pytest.raises(ConfigError, match="num_patches = 250 is not a square number"):
         Siglip2VisionConfig(num_patches=250)
     with pytest.raises(ConfigError, match=r"patch_size = \[16, 8\], expected a square"):
         Siglip2VisionConfig(patch_size=[16, 8])

@@ -175,7 +175,7 @@ def test_beams_share_an_image(device, tmp_path, rng):
     cache.select(kept)
     found = ops.to_numpy(ours.next_logits(given[kept, 6:], None, cache))
     np.testing.assert_allclose(found, wanted[kept, 6], rtol=0, atol=2e-5)
-    with pytest.raises(InputError, match="5 rows, which is no multiple of the 2 rows in pixel_values"):
+    with pytest.raises(InputError, match="5 rows, which is not a multiple of the 2 rows in pixel_values"):
         ours(x, given[:5])
 
 

@@ -46,7 +46,7 @@ def test_equals_transformers_on_torch(name, tmp_path, rng):
 @pytest.mark.parametrize("size", [(36, 20), (24, 24), (8, 12), (27, 41), (4, 4)])
 @pytest.mark.parametrize("name", ["ViTModel", "DeiTForImageClassificationWithTeacher"])
 def test_other_sizes(name, size, device, tmp_path, rng):
-    """27 x 41 is no multiple of the patch: what is left over on the right and below is not looked at."""
+    """27 x 41 is not a multiple of the patch: what is left over on the right and below is not looked at."""
     model = reference(name, tmp_path)
     ours = load_model(tmp_path, device=device)
     x = pixels(rng, *size)

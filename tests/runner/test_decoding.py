@@ -129,7 +129,7 @@ def test_rows_that_left_write_nowhere(model, runner):
 
 
 def test_a_cache_is_as_new(stories, runner):
-    """Nothing of the generation before is left in its memory, not even what multiplied by 0 is no number."""
+    """Nothing of the generation before is left in its memory, not even what multiplied by 0 is not a number."""
     wrapped = runner.decoder(stories.model)
     ids, _ = texts(1, 12)
     wanted, _ = steps(stories.model, ids, 5, {})

@@ -86,7 +86,7 @@ def test_messages_as_templates_take_them():
     (turn,) = as_templates_expect([{"role": "assistant", "content": None, "tool_calls": [call]}])
     assert turn["tool_calls"][0]["function"]["arguments"] == {"city": "Rome"}
     for message, problem in [
-        ({"content": [{"type": "image_url", "image_url": {"url": "x"}}]}, "a part that is no text"),
+        ({"content": [{"type": "image_url", "image_url": {"url": "x"}}]}, "a part that is not a text"),
         ({"tool_calls": [{"function": {"name": "a", "arguments": "{"}}]}, "are not JSON"),
         ({"tool_calls": [7]}, "without a function's name"),
         ({"tool_calls": [{"function": {"name": "a", "arguments": r'{"a": "\ud800"}'}}]}, "have a lone surrogate"),

@@ -65,7 +65,7 @@ def test_what_has_no_grid_is_left_out_with_the_reason(image: np.ndarray) -> None
     def never(image: np.ndarray, threshold: float) -> list[Detection]:
         raise AssertionError("it is no table")
 
-    with pytest.warns(UserWarning, match="no columns and no ruled cells: it is no table, and is left out"):
+    with pytest.warns(UserWarning, match="no columns and no ruled cells: it is not a table, and is left out"):
         assert TableExtractor(never, says(whole(image)))(image) == []
 
 

@@ -80,7 +80,7 @@ def test_texts_that_are_no_numbers(text: str) -> None:
         (["1.204", "88,50"], [1204, 88.5]),
         (["1,204", "35"], [1204, 35]),  # nobody says: as in English
         (["1.204", "35"], [1.204, 35]),
-        (["1,5", "2.5"], [None, 2.5]),  # one of them is no number of this column
+        (["1,5", "2.5"], [None, 2.5]),  # one of them is not a number of this column
         (["1,5", "2,25"], [1.5, 2.25]),
         (["n/a", "-", "3"], [None, None, 3]),
     ],

@@ -128,7 +128,7 @@ def test_a_prompt_that_is_not_pooled_in_small_letters(layout, tmp_path, include)
         (BERT, {"transformer_task": "fill-mask"}, "transformer_task is 'fill-mask'"),
         (BERT, {"modality_config": {"text": {"method": "get_text_features"}}}, "modality_config: text = "),
         (BERT, {"modality_config": {"image": {"method": "forward"}}}, "modality_config = .*has no text"),
-        (POOLING, {"pooling_mode_eos_token": True}, "pooling_mode_eos_token is no setting of this module"),
+        (POOLING, {"pooling_mode_eos_token": True}, "pooling_mode_eos_token is not a setting of this module"),
         (POOLING, {"include_prompt": "no"}, "include_prompt = 'no', expected true or false"),
     ],
 )
@@ -139,7 +139,7 @@ def test_what_is_not_honoured_is_refused_by_name(layout, tmp_path, name, content
 
 @pytest.mark.parametrize("name", [SETTINGS, BERT])
 def test_a_key_that_the_library_ignores_is_warned_of(layout, tmp_path, name):
-    with pytest.warns(UserWarning, match=f"{name}: matryoshka is no setting of sentence-transformers"):
+    with pytest.warns(UserWarning, match=f"{name}: matryoshka is not a setting of sentence-transformers"):
         ours = zoo.load(layout(tmp_path, **{name: {"matryoshka": 8}}))
     assert ours("a").shape == (32,)
 
@@ -152,13 +152,13 @@ def test_keys_of_the_modules_after_pooling(layout, tmp_path, config):
     tensors = {name: RawTensor(np.ones(shape, np.float32), "F32") for name, shape in shapes.items()}
     write_safetensors(path / f"2_{kind}/model.safetensors", tensors)
     if kind == "LayerNorm":
-        with pytest.raises(UnsupportedError, match="eps is no setting of this module"):
+        with pytest.raises(UnsupportedError, match="eps is not a setting of this module"):
             zoo.load(path)
         return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         zoo.load(path)
-    assert [w for w in caught if "dropout is no setting" in str(w.message)]
+    assert [w for w in caught if "dropout is not a setting" in str(w.message)]
 
 
 def test_a_static_embedding_is_refused_by_name(tmp_path):

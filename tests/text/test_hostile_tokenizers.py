@@ -86,7 +86,7 @@ HOSTILE = {
     "unknown unk": (_tokenizer(model={**WORDS, "vocab": {"b": 0}}), "'<unk>' is not in"),
     "no unk": (_tokenizer(model={"type": "WordPiece", "vocab": {"b": 0}}), "'[UNK]' is not in"),
     "an id beyond": (_tokenizer(model={**WORDS, "vocab": {"<unk>": 2**31}}), "has the id"),
-    "an id that is no number": (
+    "an id that is not a number": (
         _tokenizer(model={"type": "BPE", "vocab": {"a": True}, "merges": []}),
         "has the id True",
     ),

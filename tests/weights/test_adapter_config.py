@@ -78,7 +78,7 @@ def test_refused_by_name(field, tmp_path):
         ({"modules_to_save": "lm_head"}, "modules_to_save = 'lm_head', expected a list"),
         ({"rank_pattern": {"q_proj": "4"}}, "rank_pattern"),
         ({"alpha_pattern": [1]}, "alpha_pattern"),
-        ({"alpha_pattern": {"(q": 1}}, r"'\(q' is no regular expression"),
+        ({"alpha_pattern": {"(q": 1}}, r"'\(q' is not a regular expression"),
         ({"alpha_pattern": {"(a+)+": 1}}, "too complicated"),
         ({"alpha_pattern": {".*.*.*": 1}}, "too complicated"),
         ({"rank_pattern": {r"(.)\1": 1}}, "too complicated"),

@@ -246,7 +246,9 @@ def _entry(found: Any, where: str) -> LockEntry:
     files: dict[str, LockedFile] = {}
     for name, file in _object(found["files"], where).items():
         if not all(is_file_name(part) for part in name.split("/")):
-            raise LockError(f"{where}: {name!r} is no name of a file in a checkpoint: expected 'file' or 'folder/file'")
+            raise LockError(
+                f"{where}: {name!r} is not the name of a file in a checkpoint: expected 'file' or 'folder/file'"
+            )
         _expect_fields(file, ("size", "sha256"), f"{where}: {name}")
         size, sha256 = file["size"], file["sha256"]
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:

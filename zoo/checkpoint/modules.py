@@ -184,13 +184,13 @@ def refuse_unknown(raw: Mapping[str, Any], known: Sequence[str], path: str) -> N
     """UnsupportedError for a key that a module of sentence-transformers does not have: it cannot load the file."""
     for key in raw:
         if key not in known:
-            raise UnsupportedError(f"{path}: {key} is no setting of this module, which has {', '.join(known)}")
+            raise UnsupportedError(f"{path}: {key} is not a setting of this module, which has {', '.join(known)}")
 
 
 def warn_unknown(raw: Mapping[str, Any], known: Iterable[str], path: str) -> None:
     """Say which keys of a file change nothing, as sentence-transformers knows them no more than zoo does."""
     if unknown := sorted(set(raw) - set(known)):
-        warn(f"{path}: {', '.join(unknown)} is no setting of sentence-transformers, and changes nothing")
+        warn(f"{path}: {', '.join(unknown)} is not a setting of sentence-transformers, and changes nothing")
 
 
 def count_in(raw: dict[str, Any], key: str, path: str) -> int | None:

@@ -92,7 +92,7 @@ class PromptCache:
         file = SafetensorsFile(path)
         about = dict(file.metadata)
         if about.pop("format", None) != FORMAT or "tokens" not in file:
-            raise CheckpointError(f"{path} is no saved cache of a prompt")
+            raise CheckpointError(f"{path} is not a saved prompt cache")
         layers, heads, size = self._model.cache_shape
         empty = self._model.new_cache(1, 1)
         like: Any = empty.keys[0]

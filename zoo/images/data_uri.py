@@ -36,7 +36,7 @@ def data_uri_bytes(uri: str, name: str) -> bytes:
     head, comma, _ = uri[: MAX_HEAD + 1].partition(",")
     kind, _, coding = head.removeprefix("data:").lower().partition(";")
     if not comma or not head.startswith("data:") or not coding.endswith("base64"):
-        raise InputError(f"{name}: {uri[:60]!r} is no data URI in base64, expected data:image/png;base64,...")
+        raise InputError(f"{name}: {uri[:60]!r} is not a data URI in base64, expected data:image/png;base64,...")
     if not kind.startswith("image/"):
         raise InputError(
             f"{name}: a data URI of the type {kind!r}, expected one of an image, data:image/png;base64,..."
@@ -44,7 +44,7 @@ def data_uri_bytes(uri: str, name: str) -> bytes:
     try:
         data = base64.b64decode(uri[len(head) + 1 :], validate=True)
     except (binascii.Error, ValueError):
-        raise InputError(f"{name}: what follows the comma of the data URI is no base64") from None
+        raise InputError(f"{name}: what follows the comma of the data URI is not base64") from None
     found = next((types for magic, types in _TYPES if data.startswith(magic)), None)
     if found is not None and kind != "image/*" and kind.removeprefix("image/") not in found:
         raise InputError(f"{name}: the data URI says {kind}, and its bytes are image/{found[0]}: name the right type")

@@ -90,7 +90,7 @@ class Seq2Seq(Pretrained):
         B, C = t.shape[0], count_of(x)
         if B % C:
             what = f"{C} rows in {self.arguments[0]}"
-            raise InputError(f"decoder_input_ids have {B} rows, which is no multiple of the {what}")
+            raise InputError(f"decoder_input_ids have {B} rows, which is not a multiple of the {what}")
         return x, t
 
     def example(self, seed: int = 0, **sizes: Any) -> dict[str, Any]:

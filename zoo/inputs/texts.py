@@ -317,7 +317,8 @@ class TextModel(Pretrained):
         seen = ops.as_hidden_states(states, self.like, "encoder_hidden_states", width)
         if rows % seen.shape[0]:
             raise InputError(
-                f"input_ids have {rows} rows, which is no multiple of the {seen.shape[0]} rows of encoder_hidden_states"
+                f"input_ids have {rows} rows, which is not a multiple of the {seen.shape[0]} rows of "
+                "encoder_hidden_states"
             )
         if mask is not None:
             mask = ops.as_key_mask(mask, self.like, "encoder_attention_mask", tuple(seen.shape[:2]))

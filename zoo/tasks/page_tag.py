@@ -169,7 +169,7 @@ def read_words(path: Any) -> tuple[list[Any], list[Any]]:
         raise InputError(f"words are {kind_of(path)} without boxes, expected boxes, too, or the path of a JSON file")
     for i, one in enumerate(found):
         if not isinstance(one, dict) or not {"text", "box"} <= one.keys():
-            raise InputError(f'{name}: item {i} is no object with a "text" and a "box"')
+            raise InputError(f'{name}: item {i} is not an object with a "text" and a "box"')
     return [one["text"] for one in found], [one["box"] for one in found]
 
 

@@ -139,7 +139,7 @@ class AdapterConfig:
             try:
                 re.compile(pattern)
             except re.error as e:
-                raise ConfigError(f"{self.path}: {field}: {pattern!r} is no regular expression: {e}") from None
+                raise ConfigError(f"{self.path}: {field}: {pattern!r} is not a regular expression: {e}") from None
         return found
 
 

@@ -109,4 +109,4 @@ def _parquet(file: IO[bytes], path: str) -> Any:
     try:
         return parquet.ParquetFile(file, pre_buffer=False)
     except (pa.ArrowException, OSError, ValueError) as e:
-        raise InputError(f"{path} is no Parquet file, or damaged: {first_line(e)}") from None
+        raise InputError(f"{path} is not a Parquet file, or is damaged: {first_line(e)}") from None

@@ -84,7 +84,7 @@ def sheet_rows(path: str) -> Iterator[Row]:
         except (InputError, MemoryError):
             raise
         except Exception as e:  # openpyxl has no error of its own: KeyError, OSError, ParseError and others
-            raise InputError(f"{path} is no XLSX workbook, or damaged: {first_line(e)}") from None
+            raise InputError(f"{path} is not an XLSX workbook, or is damaged: {first_line(e)}") from None
     if others := [one.title for one in sheets[1:]]:
         warn(f"{path}: the sheet {sheet.title!r} is read, and others are not: {list_names(others)}")
 

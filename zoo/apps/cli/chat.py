@@ -129,7 +129,9 @@ def _load_writer(args: argparse.Namespace) -> Any:
             raise
         given = "a text" if kind.reads == "text" else f"FILE of {kind.reads}"
     command = f"zoo run {args.name} {given!r}"
-    raise UnsupportedError(f"{args.name} is no language model: its task is {kind.name}, {kind.help}; {command} runs it")
+    raise UnsupportedError(
+        f"{args.name} is not a language model: its task is {kind.name}, {kind.help}; {command} runs it"
+    )
 
 
 def _check_reads_images(talk: Any) -> None:

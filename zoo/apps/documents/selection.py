@@ -23,11 +23,13 @@ def parse_selection(text: str) -> Selection:
         match = _PAGE_RANGE.fullmatch(part.strip())
         first, dash, last = match.groups() if match else (None, None, None)
         if first is None and last is None:
-            raise InputError(f"pages {text!r}: {part.strip()!r} is no page, expected such as 3, 3-7, 5- or -2")
+            raise InputError(f"pages {text!r}: {part.strip()!r} is not a page, expected 3, 3-7, 5- or -2, for example")
         a = int(first) if first else 1
         b = a if dash is None else None if last is None else int(last)
         if a < 1 or (b is not None and b < a):
-            raise InputError(f"pages {text!r}: {part.strip()!r} is no range, pages count from 1 and upwards")
+            raise InputError(
+                f"pages {text!r}: {part.strip()!r} is not a range: pages count from 1, and a range goes up"
+            )
         found.append((a, b))
     return found
 
@@ -38,7 +40,9 @@ def _ranges(pages: Pages) -> Selection:
         return parse_selection(pages)
     given = [pages] if isinstance(pages, int) else pages
     if not isinstance(given, Sequence):
-        raise InputError(f"pages is {pages!r}, expected such as 3, [1, 2], '3-7,9' or 'all'")
+        raise InputError(
+            f"pages is {pages!r}, expected a page's number, a list of them, or a text such as '3-7,9' or 'all'"
+        )
     if bad := [one for one in given if isinstance(one, int) and one < 1]:
         raise InputError(f"pages has {bad[0]}, and pages count from 1")
     return [(one, one) if isinstance(one, int) else one for one in given]

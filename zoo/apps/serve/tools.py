@@ -121,7 +121,7 @@ def as_templates_expect(messages: Sequence[Mapping[str, Any]]) -> list[dict[str,
         if isinstance(content, list):
             parts = [part.get("text") if isinstance(part, Mapping) else None for part in content]
             if not all(isinstance(part, str) for part in parts):
-                raise ApiError(400, f"messages[{i}] has a part that is no text", param="messages")
+                raise ApiError(400, f"messages[{i}] has a part that is not a text", param="messages")
             turn["content"] = "".join(str(part) for part in parts)
         if calls := turn.get("tool_calls"):
             turn["tool_calls"] = [_with_object(call, i) for call in (calls if isinstance(calls, list) else [calls])]

@@ -275,11 +275,11 @@ class TableExtractor:
         crop, judged = self.crop(page, found, words or ()), self.detection is not None and lattice is None
         place = crop.from_page(found.box)
         if judged and has_no_grid(crop.pixels, place):
-            return "has no columns and no ruled cells: it is no table, and is left out"
+            return "has no columns and no ruled cells: it is not a table, and is left out"
         if judged and is_diagram(page, found.box):
-            return "has boxes apart from each other, as a diagram: it is no table, and is left out"
+            return "has boxes apart from each other, as a diagram: it is not a table, and is left out"
         if judged and has_curve(page, found.box):
-            return "has a curve, as a chart: it is no table, and is left out"
+            return "has a curve, as a chart: it is not a table, and is left out"
         table = self._table(crop, words, lattice, place)
         if isinstance(table, str):
             return table
@@ -293,7 +293,7 @@ class TableExtractor:
                 guessed = sum(UNKNOWN_SCRIPT in cell.doubts for cell in table.cells)
                 if guessed and guessed >= HALF_SHARE * sum(bool(cell.text) for cell in table.cells):
                     return SCRIPT_REASON
-                return f"{reason}: it is no table, and is left out"
+                return f"{reason}: it is not a table, and is left out"
         return table
 
     def places(self, page: np.ndarray, frames: Sequence[Box] = ()) -> list[Detection]:

@@ -243,6 +243,6 @@ def load_detector(given: Any, name: str, labels: Sequence[str], loading: Mapping
     if config is not None and not set(labels) <= set(spelled):
         raise UnsupportedError(
             f"{name} is {given!r}, which detects {', '.join(known)}, and not {' and '.join(labels)}: "
-            f"it is no checkpoint for {name}"
+            f"it is not a checkpoint for {name}"
         )
     return given

@@ -251,7 +251,7 @@ def _is_axis(texts: Sequence[str], least: int = TICKS) -> bool:
 
 
 def _numbers(texts: Sequence[str]) -> list[float]:
-    """The numbers of texts; none if a text is no number."""
+    """The numbers of texts; none if a text is not a number."""
     plain = [text for text in (text.replace("%", "").replace(",", "") for text in texts) if text]
     return list(map(float, plain)) if all(map(TICK.fullmatch, plain)) else []
 

@@ -42,7 +42,7 @@ class Table(Grid):
         if self.page is not None and (isinstance(self.page, bool) or not isinstance(self.page, int) or self.page < 1):
             raise TableError(f"page of the table is {self.page!r}, expected a whole number from 1")
         if not all(isinstance(word, Word) for word in self.outside):
-            raise TableError("outside of the table has an element that is no Word")
+            raise TableError("outside of the table has an element that is not a Word")
         object.__setattr__(self, "outside", tuple(self.outside))
         object.__setattr__(self, "row_pages", tuple(self.row_pages))
         angle = check_number(self.angle, "the table's angle")

@@ -153,7 +153,7 @@ def is_wrapped(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
 def goes_on(upper: Sequence[Word], lower: Sequence[Word], parted: bool = False) -> bool:
     """Return True if two texts are one: near, with one edge or their middles in common, or a word that is parted.
 
-    The second is no number, unless the first ends with a dash, as that of a range does.
+    The second is not a number, unless the first ends with a dash, as that of a range does.
     """
     a, b = (bounding_box(word.box for word in line) for line in (upper, lower))
     high = max(word.box[3] - word.box[1] for word in [*upper, *lower])

@@ -79,15 +79,15 @@ class Signature:
         for one in (*inputs, *outputs):
             sides = [isinstance(n, str) or (type(n) is int and 0 <= n < 1 << 31) for n in one.dims]
             if not isinstance(one.name, str) or one.dtype not in DTYPES or not all(sides):
-                raise ValueError(f"{one!r:.300} is no input or output of a graph")
+                raise ValueError(f"{one!r:.300} is not an input or output of a graph")
         for one in inputs:
             known = (
                 type(one.record) is int and -1 <= one.record < 8 and type(one.fill) is int and abs(one.fill) < 1 << 31
             )
             if not known or (one.record < 0 and one.path != one.name):
-                raise ValueError(f"{one!r:.300} is no field of a model's inputs")
+                raise ValueError(f"{one!r:.300} is not a field of a model's inputs")
         if not inputs or not outputs or not all(isinstance(guard, str) for guard in guards):
-            raise ValueError("a signature without inputs or outputs, or with guards that are no texts")
+            raise ValueError("a signature without inputs or outputs, or with guards that are not texts")
         return cls(inputs, outputs, guards)
 
     def fits(self, *records: Any) -> bool:

@@ -53,7 +53,7 @@ class CLIPVisionConfig(VisionConfig):
         self.positive("projection_dim")
         self.fractions("attention_dropout")
         if self.grid[0] != self.grid[1]:
-            raise ConfigError(f"image_size = {self.image_size} is no square of patches of {self.patch_size}")
+            raise ConfigError(f"image_size = {self.image_size} is not a square of patches of {self.patch_size}")
 
 
 @dataclass(frozen=True, kw_only=True)

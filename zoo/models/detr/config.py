@@ -79,7 +79,7 @@ class DetrConfig(Config):
             )
         if self.d_model % 4:
             raise ConfigError(
-                f"d_model = {self.d_model} is no multiple of 4, which the sines and cosines of two coordinates need"
+                f"d_model = {self.d_model} is not a multiple of 4, which the sines and cosines of two coordinates need"
             )
         if self.dilation:
             raise UnsupportedError("dilation = True, a backbone that is dilated in its last stage, is not implemented")

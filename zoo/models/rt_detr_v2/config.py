@@ -37,7 +37,7 @@ class RTDetrResNetConfig(ResNetConfig):
         else:
             found = [i % (last + 1) for i in self.out_indices or (last,)]
         if found != sorted(set(found)) or not found or found[0] < 1:
-            raise ConfigError(f"out_features = {self.out_features}, out_indices = {self.out_indices} are no stages")
+            raise ConfigError(f"out_features = {self.out_features}, out_indices = {self.out_indices} are not stages")
         return tuple(found)
 
 
@@ -84,8 +84,8 @@ class RTDetrV2Config(Config):
         self.divides("decoder_attention_heads", "d_model")
         if self.encoder_hidden_dim % 4:
             raise ConfigError(
-                f"encoder_hidden_dim = {self.encoder_hidden_dim} is no multiple of 4, which the sines and cosines of "
-                "two coordinates need"
+                f"encoder_hidden_dim = {self.encoder_hidden_dim} is not a multiple of 4, which the sines and cosines "
+                "of two coordinates need"
             )
         if not 1 <= self.encoder_hidden_dim * self.hidden_expansion <= MAX_INTEGER:
             raise ConfigError(

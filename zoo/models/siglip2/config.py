@@ -27,7 +27,9 @@ class Siglip2VisionConfig(SiglipVisionConfig):
     def __post_init__(self) -> None:
         self.positive("num_patches")
         if self.grid[0] ** 2 != self.num_patches:
-            raise ConfigError(f"num_patches = {self.num_patches} is no square number, and the positions are a square")
+            raise ConfigError(
+                f"num_patches = {self.num_patches} is not a square number, and the positions are a square"
+            )
         if self.patch[0] != self.patch[1]:
             raise ConfigError(f"patch_size = {self.patch_size}, expected a square")
         super().__post_init__()

@@ -26,8 +26,8 @@ TOKENIZER = "tokenizer.json"
 class GGUFFolder(CheckpointFolder):
     """The files that transformers would have for a GGUF file's metadata, in memory: config.json, tokenizer.json, ...
 
-    They pass the same checks as any checkpoint's files, but for tokenizer.json, which is no text here: it is made from
-    the metadata when it is read.  ZooError, with the file's path, if the metadata are damaged or not implemented.
+    They pass the same checks as any checkpoint's files, but for tokenizer.json, which is not a text here: it is made
+    from the metadata when it is read.  ZooError, with the file's path, if the metadata are damaged or not implemented.
     """
 
     def __init__(self, path: Path, header: Header):

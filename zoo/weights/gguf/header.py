@@ -151,11 +151,11 @@ class _HeaderReader:
         if wrong := check_shape(shape, 64):
             raise CheckpointError(f"{where}: {wrong}")
         if (shape[-1] if shape else 1) % block:
-            raise CheckpointError(f"{where} has rows of {shape[-1:]} numbers, which are no whole blocks of {dtype}")
+            raise CheckpointError(f"{where} has rows of {shape[-1:]} numbers, which are not whole blocks of {dtype}")
         begin = start + offset
         end = begin + math.prod(shape) // block * size
         if offset % alignment:
-            raise CheckpointError(f"{where} begins at {offset}, which is no multiple of the alignment, {alignment}")
+            raise CheckpointError(f"{where} begins at {offset}, which is not a multiple of the alignment, {alignment}")
         if end > self.size:
             raise CheckpointError(f"{where} ends at byte {end} of a file of {self.size}: cut short?")
         return TensorEntry(dtype, shape, begin, end)
