@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import pytest
 
 from zoo.checkpoint.config_file import read_config
 from zoo.errors import ConfigError, UnsupportedError
+from zoo.model_types import describe_other
 from zoo.models.bert import BertConfig
 from zoo.models.roberta import RobertaConfig
 from zoo.registry import FAMILIES, NATIVE_TYPES, SIMILAR_TYPES, architecture_of, architectures, family_of, model_class
@@ -157,6 +159,18 @@ def test_a_neighbour_of_a_family_is_named(model_type, known):
     assert model_type in SIMILAR_TYPES
     with pytest.raises(UnsupportedError, match=f"{model_type}.*'{known}'"):
         family_of(model_type)
+
+
+def test_every_model_type_of_transformers_is_a_family_or_described():
+    from transformers import CONFIG_MAPPING
+
+    for model_type in set(CONFIG_MAPPING) - set(FAMILIES):
+        what = describe_other(model_type)
+        assert what, f"{model_type}: run python -m checks.model_types"
+        near = re.search("the nearest that zoo has is '(.+)'", what)
+        assert near is None or near[1] in FAMILIES
+    with pytest.raises(UnsupportedError, match=r"'arcee'.*it continues texts, and the nearest that zoo has is 'llama'"):
+        family_of("arcee")
 
 
 ABSENT = {"gpt2": "GPT2DoubleHeadsModel"}

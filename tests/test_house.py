@@ -125,7 +125,7 @@ CORE = (
         "guards",
         "config",
     ),
-    *("task_kinds", "family", "registry"),
+    *("task_kinds", "family", "model_types", "registry"),
     *(
         "quant",
         "ops",

@@ -137,6 +137,11 @@ FAMILIES: dict[str, Family] = {
     "gte": Family(module="zoo.models.gte", prefix="Gte", heads=_TEXT[:4]),
     "mpnet": Family(module="zoo.models.mpnet", prefix="MPNet", heads=_TEXT),
     "modernbert": Family(module="zoo.models.modernbert", prefix="ModernBert", heads=_TEXT),
+    "eurobert": Family(
+        module="zoo.models.eurobert",
+        prefix="EuroBert",
+        heads=("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"),
+    ),
     "deberta-v2": Family(module="zoo.models.deberta_v2", prefix="DebertaV2", heads=_TEXT),
     "distilbert": Family(module="zoo.models.distilbert", prefix="DistilBert", heads=_TEXT),
     "vit": Family(module="zoo.models.vit", prefix="ViT", heads=_IMAGE, processor="ViTImageProcessor"),
@@ -181,6 +186,13 @@ FAMILIES: dict[str, Family] = {
     "convnext": Family(
         module="zoo.models.convnext",
         prefix="ConvNext",
+        heads=("Model", "ForImageClassification", "Backbone"),
+        processor="ConvNextImageProcessor",
+        stages={"layer": "encoder.stages"},
+    ),
+    "convnextv2": Family(
+        module="zoo.models.convnextv2",
+        prefix="ConvNextV2",
         heads=("Model", "ForImageClassification", "Backbone"),
         processor="ConvNextImageProcessor",
         stages={"layer": "encoder.stages"},
@@ -476,6 +488,13 @@ def family_of(model_type: Any, auto_map: Any = None) -> Family:
     if model_type in SIMILAR_TYPES:
         raise UnsupportedError(f"model_type {model_type!r} is not one that zoo has{code}: {SIMILAR_TYPES[model_type]}")
     if model_type not in FAMILIES:
+        from .model_types import describe_other  # which a load has no other need of
+
+        if what := describe_other(model_type):
+            raise UnsupportedError(
+                f"model_type {model_type!r} is not one that zoo has{code}: it {what}; "
+                "docs/adding-a-model.md shows how to add a family"
+            )
         guess = nearest(model_type, FAMILIES)
         raise UnsupportedError(
             f"model_type {model_type!r} is not one that zoo has ({', '.join(FAMILIES)}){guess}{code}; "

@@ -1,4 +1,4 @@
-"""ConvNeXt checkpoints."""
+"""ConvNeXt and ConvNeXt V2 checkpoints."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ _PROCESSOR |= {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 
 _PROCESSOR |= {"crop_pct": 0.875}
 
 _convnext = partial(Spec, model_type="convnext", config=CONFIG, tiny=TINY, processor=_PROCESSOR)
+
+_CONFIG_V2 = {name: value for name, value in CONFIG.items() if name != "layer_scale_init_value"}
+_convnextv2 = partial(_convnext, model_type="convnextv2", config=_CONFIG_V2)
 
 SPECS: dict[str, Spec] = {
     "convnext-tiny-224": _convnext(
@@ -35,5 +38,16 @@ SPECS: dict[str, Spec] = {
     ),
     "convnext-backbone": _convnext(
         like="save_pretrained", architecture="ConvNextBackbone", tiny={**TINY, "out_indices": [0, 1, -1]}
+    ),
+    "convnextv2-tiny-1k-224": _convnextv2(
+        like="facebook/convnextv2-tiny-1k-224",
+        architecture="ConvNextV2ForImageClassification",
+        config={**_CONFIG_V2, **labels(count=1000)},
+        tiny={**TINY, **labels(count=7)},
+        full=True,
+    ),
+    "convnextv2-bare": _convnextv2(like="save_pretrained", architecture="ConvNextV2Model", dtype="F16"),
+    "convnextv2-backbone": _convnextv2(
+        like="save_pretrained", architecture="ConvNextV2Backbone", tiny={**TINY, "out_indices": [0, 1, -1]}
     ),
 }

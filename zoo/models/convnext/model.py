@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ... import ops
 from ...inputs import ImageInputs, ImageModel
@@ -59,13 +59,15 @@ class Layer(Module):
 
 
 class Stage(Module):
+    layer_class: ClassVar[type[Any]] = Layer  # made of weights, config, its width and the share of images
+
     def __init__(self, w: Weights, cfg: ConvNextConfig, i: int):
         D, before = cfg.hidden_sizes[i], sum(cfg.depths[:i])
         step = cfg.drop_path_rate / max(sum(cfg.depths) - 1, 1)
         halves, d = w / "downsampling_layer", cfg.hidden_sizes[i - 1]
         self.norm = LayerNorm(halves / 0, d, EPS) if i else None
         self.halve = Conv2d(halves / 1, d, D, 2, stride=2) if i else None
-        self.layers = [Layer(w / "layers" / j, cfg, D, step * (before + j)) for j in range(cfg.depths[i])]
+        self.layers = [self.layer_class(w / "layers" / j, cfg, D, step * (before + j)) for j in range(cfg.depths[i])]
 
     def __call__(self, x: Array) -> Array:
         """x (B, 2 h, 2 w, d), in the first stage (B, h, w, D) -> (B, h, w, D)."""
@@ -84,11 +86,12 @@ class ConvNextPretrained(ImageModel):
 
 class ConvNextModel(ConvNextPretrained):
     is_base_model = True
+    stage_class: ClassVar[type[Stage]] = Stage
 
     def __init__(self, w: Weights, cfg: ConvNextConfig, pooled: bool = True):
         self.config = cfg
         self.embeddings = Embeddings(w / "embeddings", cfg)
-        self.layers = [Stage(w / "encoder.stages" / i, cfg, i) for i in range(cfg.num_stages)]
+        self.layers = [self.stage_class(w / "encoder.stages" / i, cfg, i) for i in range(cfg.num_stages)]
         self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps) if pooled else None
 
     def hidden_states(self, p: ImageInputs) -> Iterator[Array]:
@@ -106,9 +109,11 @@ class ConvNextModel(ConvNextPretrained):
 
 
 class ConvNextForImageClassification(ConvNextPretrained):
+    base_class: ClassVar[type[ConvNextModel]] = ConvNextModel
+
     def __init__(self, w: Weights, cfg: ConvNextConfig):
         self.config = cfg
-        self.base_model = ConvNextModel(w / "convnext", cfg)
+        self.base_model = self.base_class(w / self.name_map.prefix, cfg)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
     def forward(self, p: ImageInputs) -> Array:
@@ -120,10 +125,11 @@ class ConvNextBackbone(ConvNextPretrained):
     """The stages as other models use them: some of their hidden states, in order, each with a norm of its own."""
 
     is_base_model = True
+    base_class: ClassVar[type[ConvNextModel]] = ConvNextModel
 
     def __init__(self, w: Weights, cfg: ConvNextConfig):
         self.config = cfg
-        self.base_model = ConvNextModel(w, cfg, pooled=False)
+        self.base_model = self.base_class(w, cfg, pooled=False)
         widths, norms = [cfg.hidden_sizes[0], *cfg.hidden_sizes], w / "hidden_states_norms"
         self.norms = [LayerNorm(norms / (f"stage{i}" if i else "stem"), widths[i], EPS) for i in cfg.outputs]
 

@@ -137,6 +137,9 @@ class Symbol:
     def __mod__(self, other: Any) -> Symbol:
         return self._binary(other, "Mod")
 
+    def __pow__(self, other: float) -> Symbol:
+        return self._binary(other, "Pow")
+
     def __neg__(self) -> Symbol:
         return self * -1
 
@@ -267,6 +270,7 @@ FOLDS: dict[str, Callable[[Any, Any], Any]] = {
     "Mul": operator.mul,
     "Div": operator.truediv,
     "FloorDiv": operator.floordiv,
+    "Pow": np.power,
     "Mod": operator.mod,
     "And": operator.and_,
     "Or": operator.or_,
