@@ -57,6 +57,7 @@ STAND_INS = {
     "google/flan-t5-small": "flan-t5-small",
     "google-t5/t5-small": "t5-small",
     "openai/whisper-base": "whisper-base",
+    "facebook/wav2vec2-base-960h": "wav2vec2-base-960h",
     "openai/clip-vit-base-patch32": "clip-vit-base-patch32",
     "FacebookAI/roberta-large-mnli": "electra-classifier",
 }

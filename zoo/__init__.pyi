@@ -14,6 +14,7 @@ from .tasks.answer import Answer
 from .tasks.audio_classify import AudioClassify
 from .tasks.base import Task
 from .tasks.classify import Classify
+from .tasks.ctc_transcribe import CtcTranscribe
 from .tasks.depth import Depth
 from .tasks.detect import Detect
 from .tasks.embed import Embed
@@ -98,7 +99,7 @@ def load(name_or_folder: Name, *, task: Literal["translation"], **options: Unpac
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["automatic-speech-recognition"], **options: Unpack[LoadOptions]
-) -> Transcribe: ...
+) -> Transcribe | CtcTranscribe: ...
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["audio-classification"], **options: Unpack[LoadOptions]

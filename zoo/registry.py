@@ -79,6 +79,14 @@ _IDEFICS3 = Family(
 )
 
 
+_SPEECH: Any = {
+    "heads": ("ForCTC", "Model", "ForSequenceClassification"),
+    "tasks": {"Model": None, "ForSequenceClassification": "audio-classification"},
+    "reads": ("audio",),
+    "stages": {"layer": "encoder.layers"},
+}
+
+
 def _two_towers(module: str, prefix: str) -> Family:
     """The row of an encoder of images and one of texts."""
     return Family(
@@ -455,6 +463,9 @@ FAMILIES: dict[str, Family] = {
         writes=True,
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
+    "wav2vec2": Family(module="zoo.models.wav2vec2", prefix="Wav2Vec2", **_SPEECH),
+    "hubert": Family(module="zoo.models.hubert", prefix="Hubert", **_SPEECH),
+    "wavlm": Family(module="zoo.models.wavlm", prefix="WavLM", **_SPEECH),
     "trocr": Family(
         module="zoo.models.trocr",
         prefix="TrOCR",

@@ -102,7 +102,7 @@ TIMESTAMPS = CallOption(
     help="write texts without times",
     aliases=("return_timestamps",),
     default=True,
-    texts=("word",),
+    texts=("word", "char"),
 )
 TRANSLATE = CallOption(name="translate", type=bool, help="write English, whatever is spoken")
 WORD_TIMESTAMPS = CallOption(name="word_timestamps", type=bool, help="the times of each word, too")
@@ -336,8 +336,9 @@ TASKS: list[TaskKind] = [
     TaskKind(
         name="automatic-speech-recognition",
         cls="transcribe:Transcribe",
-        help="the words of each audio file, with times (Whisper)",
-        model="EncoderDecoder",
+        help="the words of each audio file, with times (Whisper, wav2vec 2.0, ...)",
+        heads={"ForCTC": "characters of a recording"},
+        classes={"ForCTC": "ctc_transcribe:CtcTranscribe"},
         options=(LANGUAGE, TRANSLATE, TIMESTAMPS, WORD_TIMESTAMPS),
         **_AUDIO,
     ),

@@ -15,7 +15,7 @@ from .warning import warn
 from .weights.reader import TensorPart, computed_array
 
 # Fields of configs that drop whole layers at random, which zoo does not do.
-LAYER_DROP = ("encoder_layerdrop", "decoder_layerdrop")
+LAYER_DROP = ("encoder_layerdrop", "decoder_layerdrop", "layerdrop")
 
 
 class Trainable(Module):

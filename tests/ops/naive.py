@@ -248,6 +248,26 @@ def depthwise_conv2d(x, weight, bias=None, act=None, stride=1):
     return ACT[act](out if bias is None else out + _f64(bias))
 
 
+def grouped_conv1d(x, weight, bias, groups, act=None):
+    (B, T, _), (O, c, k) = x.shape, weight.shape  # noqa: E741
+    out = np.zeros((B, T, O)) + _f64(bias)
+    for t in range(T):
+        for tap in range(k):
+            if 0 <= (seen := t + tap - k // 2) < T:
+                for o in range(O):
+                    first = o // (O // groups) * c
+                    out[:, t, o] += _f64(x[:, seen, first : first + c]) @ _f64(weight[o, :, tap])
+    return ACT[act](out)
+
+
+def scale_bias(bias, gates):
+    return _f64(bias) * np.moveaxis(_f64(gates), 2, 1)[..., None]
+
+
+def fold_weight_norm(length, direction):
+    return _f64(length) * _f64(direction) / np.sqrt((_f64(direction) ** 2).sum((0, 1)))
+
+
 def conv_transpose2d(x, weight, bias=None, stride=1, padding=0, act=None):
     (sy, sx), (py, px) = (np.broadcast_to(v, 2) for v in (stride, padding))
     (B, Y, X, _), (_, D, kY, kX) = x.shape, weight.shape

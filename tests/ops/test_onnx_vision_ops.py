@@ -75,6 +75,26 @@ def test_depthwise_conv2d(stride, act):
     check(both(ops), both(naive), [("B", "Y", "X", 4)], [weight, bias])
 
 
+@pytest.mark.parametrize("kernel", [4, 5])
+@pytest.mark.parametrize("act", [None, "gelu"])
+def test_grouped_conv1d(kernel, act):
+    def both(f):
+        return lambda x, w, b, g, v: (
+            f.grouped_conv1d(x, w, b, 2, act),
+            f.grouped_conv1d(x, f.fold_weight_norm(g, v), b, 2),
+        )
+
+    weights = [random(6, 2, kernel), random(6), random(1, 1, kernel), random(6, 2, kernel)]
+    check(both(ops), both(naive), [("B", "T", 4)], weights)
+
+
+def test_scale_bias():
+    def both(f):
+        return lambda gates, bias: f.scale_bias(bias, gates)
+
+    check(both(ops), both(naive), [("B", 4, 3)], [random(1, 3, 4, 5)])
+
+
 def test_values_at_points():
     def both(f):
         return lambda x, points, weights: f.sample(x, points, weights)

@@ -12,7 +12,7 @@ import pytest
 from tests.ops import naive
 from zoo import ops
 from zoo.errors import InputError, UnsupportedError
-from zoo.ops.on_numpy import conv, winograd
+from zoo.ops.on_numpy import conv, conv1d, winograd
 
 MODES = ("bilinear", "bilinear corners", "bicubic", "bilinear antialias", "bicubic antialias")
 
@@ -261,6 +261,27 @@ def test_depthwise_conv2d(kernel, stride, act, image, lib, rng):
     for x, b in ((image(2, 5, 9, 7), bias), (image(1, 1, 1, 7), None)):
         found = ops.depthwise_conv2d(lib(x), lib(weight), None if b is None else lib(b), act, stride)
         check(found, naive.depthwise_conv2d(x, weight, b, act, stride))
+
+
+@pytest.mark.parametrize("kernel", [1, 4, 5])
+@pytest.mark.parametrize("act", [None, "gelu"])
+def test_grouped_conv1d(kernel, act, lib, rng, monkeypatch):
+    monkeypatch.setattr(conv1d, "WINDOWS", 40)  # several blocks
+    weight, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((9, 2, kernel), (9,)))
+    for T in (1, 3, 12):
+        x = rng.standard_normal((2, T, 12)).astype(np.float32)[..., ::2]
+        found = ops.grouped_conv1d(lib(x), lib(weight), lib(bias), 3, act)
+        check(found, naive.grouped_conv1d(x, weight, bias, 3, act))
+
+
+def test_scale_bias(lib, rng):
+    bias, gates = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 3, 4, 5), (2, 4, 3)))
+    check(ops.scale_bias(lib(bias), lib(gates)), naive.scale_bias(bias, gates))
+
+
+def test_fold_weight_norm(lib, rng):
+    length, direction = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 1, 5), (6, 2, 5)))
+    check(ops.fold_weight_norm(lib(length), lib(direction)), naive.fold_weight_norm(length, direction))
 
 
 @pytest.mark.parametrize("size", [2, 3, (3, 2)])

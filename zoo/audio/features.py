@@ -64,7 +64,11 @@ class FeatureExtractor:
         return found
 
     def check(self, config: Any) -> None:
-        """ConfigError if a model of this config reads other spectrograms."""
+        """ConfigError if a model of this config reads something else, or other spectrograms."""
+        if not hasattr(config, "num_mel_bins"):
+            raise ConfigError(
+                f"the feature extractor makes spectrograms, and a {config.model_type} model reads samples"
+            )
         frames = self.samples // self.hop_length
         if (self.feature_size, frames) != (config.num_mel_bins, config.frames):
             raise ConfigError(

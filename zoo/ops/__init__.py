@@ -32,6 +32,7 @@ from .inputs import as_ids as as_ids
 from .inputs import as_key_mask as as_key_mask
 from .inputs import as_mask as as_mask
 from .inputs import as_pixels as as_pixels
+from .inputs import as_samples as as_samples
 from .memory_budget import charge
 from .memory_budget import memory_budget as memory_budget
 from .vision import adaptive_avg_pool2d as adaptive_avg_pool2d
@@ -194,6 +195,29 @@ def rope_write_(
     return rope(q, cos, sin, interleaved=interleaved)
 
 
+def activate(x: Array, act: str | None) -> Array:
+    """act(x).  x (...) -> (...).  `act` is a value of `ACTIVATIONS`."""
+    return backend(x).activate(x, act)
+
+
+def grouped_conv1d(x: Array, weight: Array, bias: Array, groups: int, act: str | None = None) -> Array:
+    """act(convolution over time + bias), in which each of `groups` blocks of channels sees itself alone.
+
+    x (B, T, C), weight (O, C / groups, k), bias (O,) -> (B, T, O).  An output sees k // 2 vectors before its own, and
+    with it k in all; there are zeros before the first and after the last.  `act` is a value of `ACTIVATIONS`.
+    """
+    return backend(x).grouped_conv1d(x, weight, bias, groups, act)
+
+
+def fold_weight_norm(length: Array, direction: Array) -> Array:
+    """length * direction / |direction|, the weight of a convolution, by each of its taps (Salimans and Kingma 2016,
+    https://arxiv.org/abs/1602.07868).
+
+    length (1, 1, k), direction (O, C, k) -> (O, C, k).
+    """
+    return backend(direction).fold_weight_norm(length, direction)
+
+
 def glu(x: Array, act: str | None) -> Array:
     """act(gate) * up of a fused projection (Shazeer 2020, https://arxiv.org/abs/2002.05202): SwiGLU where act is silu.
 
@@ -284,6 +308,15 @@ def gather_bias(table: Array, index: Array) -> Array:
     return backend(table).gather_bias(table, index)
 
 
+def scale_bias(bias: Array, gates: Array) -> Array:
+    """A bias for `attention`, times a number of each query and head.
+
+    bias (B or 1, H, T, S), gates (B, T, H) -> (B, H, T, S).
+    """
+    charge((*gates.shape, bias.shape[3]), "a bias", 4)
+    return backend(gates).scale_bias(bias, gates)
+
+
 def top_k_gates(logits: Array, k: int, normalise: bool) -> Array:
     """Each row's `k` largest probabilities, and zeros; normalise: they sum to 1.  logits (N, E) -> (N, E)."""
     return backend(logits).top_k_gates(logits, k, normalise)
@@ -364,11 +397,6 @@ def batch_norm(
     variance of the batch, and updates `mean` and `var` with momentum 0.1.
     """
     return backend(x).batch_norm(x, weight, bias, mean, var, eps, learns)
-
-
-def activate(x: Array, act: str | None) -> Array:
-    """act(x).  `act` is a value of `ACTIVATIONS`."""
-    return backend(x).activate(x, act)
 
 
 def dropout(x: Array, rate: float, of_rows: bool = False) -> Array:

@@ -69,6 +69,16 @@ def as_pixels(x: Any, like: Array, channels: int) -> Array:
     return backend(like).as_pixels(x, like)
 
 
+def as_samples(x: Any, like: Array) -> Array:
+    """A user's samples, floats (B, S), with the dtype and on the device of `like`; InputError for NaN and others."""
+    x = _check_array(x, "input_values", 2)
+    if _kind(x) in "biu":
+        raise InputError(f"input_values must be floats, as a feature extractor makes them; found {x.dtype}")
+    if not _all_finite(x):
+        raise InputError("input_values contain NaN or infinity")
+    return backend(like).as_pixels(x, like)
+
+
 def _all_finite(x: Any) -> bool:
     if not isinstance(x, np.ndarray):
         # No value can be read while a CUDA graph is captured.

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import ops
 from ..audio import AudioInput, FeatureExtractor, reader
 from ..audio.features import FILE
-from ..errors import ZooError
+from ..audio.waveform import WaveformExtractor
+from ..errors import InputError, ZooError
+from ..inputs.waveform import WaveformModel
 from ..pretrained import Pretrained
 from ..warning import warn
 from .arguments import check_count, collect_results, result_or_error
 from .base import Task
 from .classify import best_labels, score_function
-from .image_task import as_images
+from .image_task import as_images, floats
 from .progress import Progress
 from .results import Labels
 
@@ -36,14 +37,21 @@ class AudioClassify(Task):
     reads = "audio"
     results = Labels()
 
-    def __init__(self, model: Pretrained, features: FeatureExtractor, checkpoint: Checkpoint | None = None):
+    def __init__(
+        self,
+        model: Pretrained,
+        features: FeatureExtractor | WaveformExtractor,
+        checkpoint: Checkpoint | None = None,
+    ):
         super().__init__(model, checkpoint)
         self.features = features
         features.check(self.config)
+        self.least = model.count_samples(1) if isinstance(model, WaveformModel) else 0  # samples of a recording
 
     @classmethod
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
-        return {"features": FeatureExtractor.from_folder(checkpoint.contents)}
+        kind = WaveformExtractor if hasattr(checkpoint.config, "conv_stride") else FeatureExtractor
+        return {"features": kind.from_folder(checkpoint.contents)}
 
     def extra_files(self) -> list[str]:
         return [FILE]
@@ -59,9 +67,9 @@ class AudioClassify(Task):
     ) -> list[Any]:
         """A list of Label, best first, for one recording; a list of such lists for several.
 
-        audio: as for transcribing; of a recording longer than a window, half a minute, its beginning is heard, as
-        transformers does, with a warning.  top_k: how many labels; all if None.  function_to_apply: "softmax",
-        "sigmoid" or "none".  batch_size: the recordings that are computed together.
+        audio: as for transcribing; of a recording longer than a window, half a minute of Whisper, as in transformers,
+        and a minute of other models, its beginning is heard, with a warning.  top_k: how many labels; all if None.
+        function_to_apply: "softmax", "sigmoid" or "none".  batch_size: the recordings that are computed together.
         """
         if top_k is not None:
             top_k = check_count(top_k, "top_k")
@@ -78,10 +86,11 @@ class AudioClassify(Task):
                     windows[i] = self.features(beginning[0])
                     cut += not beginning[1]
                 if windows and (len(windows) == batch_size or i == len(given) - 1):
-                    features = np.stack(list(windows.values()))
-                    logits = ops.to_numpy(self.runner(self.model, features)).astype(np.float32, copy=False)
-                    for k, row in zip(windows, logits, strict=True):
-                        out[k] = best_labels(self.config, score(row), top_k)
+                    for length in {window.shape[-1] for window in windows.values()}:  # padding would change them
+                        those = {k: window for k, window in windows.items() if window.shape[-1] == length}
+                        logits = floats(self.runner(self.model, np.stack(list(those.values()))))
+                        for k, row in zip(those, logits, strict=True):
+                            out[k] = best_labels(self.config, score(row), top_k)
                     advance(len(windows))
                     windows.clear()
         if cut:
@@ -98,4 +107,6 @@ class AudioClassify(Task):
             if count > most:
                 break
         found = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
+        if count < self.least:
+            raise InputError(f"the audio has {count} samples, and the model hears nothing in less than {self.least}")
         return found[:most], count <= most

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 TIMED_TEXT = {"start": "double", "end": "double", "text": "string"}
 FILES = ("preprocessor_config.json", "generation_config.json")
+PARTS = {"word": "words", "char": "characters"}  # a value of `timestamps` -> the field that it fills
 
 
 @with_keys()
@@ -57,8 +58,8 @@ class Word(NamedTuple):
 
 @with_keys(chunks="segments")
 class Transcription(NamedTuple):
-    """The text of a recording.  language: its code, None for a checkpoint of one language.  words: None if their times
-    were not asked for.  duration: of the recording, in seconds.
+    """The text of a recording.  language: its code, None for a checkpoint of one language.  words, characters: None if
+    their times were not asked for.  duration: of the recording, in seconds.
     """
 
     text: str
@@ -66,9 +67,15 @@ class Transcription(NamedTuple):
     segments: list[Segment]
     words: list[Word] | None = None
     duration: float = 0.0
+    characters: list[Word] | None = None
+
+    @property
+    def smallest_parts(self) -> Sequence[Segment | Word]:
+        """The characters, the words or the segments: the smallest that have times."""
+        return next(parts for parts in (self.characters, self.words, self.segments) if parts is not None)
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.text)}</p>{html_table(self.segments if self.words is None else self.words)}"
+        return f"<p>{escape(self.text)}</p>{html_table(self.smallest_parts)}"
 
 
 class Transcriptions(ResultFormat):
@@ -81,19 +88,20 @@ class Transcriptions(ResultFormat):
     files: ClassVar[dict[str, Callable[[Any], str]]] = {"srt": to_srt, "vtt": to_vtt}
 
     def further_columns(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        asks = options.get("word_timestamps") or options.get("timestamps") == "word"
-        return {"words": [TIMED_TEXT]} if asks else {}
+        asked = {"words": options.get("word_timestamps"), PARTS.get(str(options.get("timestamps"))): True}
+        return {name: [TIMED_TEXT] for name in PARTS.values() if asked.get(name)}
 
     def row(self, result: Transcription, top_k: bool = False) -> dict[str, Any]:
         found = self.json(result)
-        return {**found, **{n: [one._asdict() for one in found[n]] for n in ("segments", "words") if n in found}}
+        names = [name for name in ("segments", *PARTS.values()) if name in found]
+        return {**found, **{name: [one._asdict() for one in found[name]] for name in names}}
 
     def json(self, result: Transcription) -> dict[str, Any]:
-        return {name: value for name, value in result._asdict().items() if name != "words" or value is not None}
+        found = result._asdict()
+        return {name: value for name, value in found.items() if name not in PARTS.values() or value is not None}
 
     def lines(self, result: Transcription) -> Lines:
-        parts = result.segments if result.words is None else result.words
-        return [(f"{one.start:.2f}-{one.end:.2f}", one.text.strip()) for one in parts]
+        return [(f"{one.start:.2f}-{one.end:.2f}", one.text.strip()) for one in result.smallest_parts]
 
 
 class Transcribe(Task):

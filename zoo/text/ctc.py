@@ -25,15 +25,25 @@ class CtcText(NamedTuple):
         return "".join(self.characters)
 
 
+def character_runs(ids: np.ndarray, blank: int = BLANK_ID) -> tuple[np.ndarray, np.ndarray]:
+    """The first place of each character, and the place after its last: (C,), (C,).
+
+    ids (T,): the likeliest character of each place.  One that stays for several places is one, and between two equal
+    ones is a blank.
+    """
+    begins = np.append(True, ids[1:] != ids[:-1]) if len(ids) else np.zeros(0, bool)
+    starts = np.flatnonzero(begins)
+    ends = np.append(starts[1:], len(ids))
+    is_character = ids[starts] != blank
+    return starts[is_character], ends[is_character]
+
+
 def decode_best_path(probabilities: np.ndarray, alphabet: Sequence[str]) -> CtcText:
     """The text of the likeliest character of each place.
 
-    probabilities (T, V); alphabet: V strings, the first of which is never written.  A character that stays for several
-    places is one, and between two equal ones is a blank.
+    probabilities (T, V); alphabet: V strings, the first of which is never written.
     """
     ids = probabilities.argmax(-1)
-    begins = ids != BLANK_ID
-    begins[1:] &= ids[1:] != ids[:-1]
-    places = np.flatnonzero(begins)
+    places, _ = character_runs(ids)
     confidence = float(probabilities[places, ids[places]].mean()) if len(places) else 0.0
     return CtcText([alphabet[int(i)] for i in ids[places]], places, confidence)

@@ -20,6 +20,7 @@ from .long_pairs import LongPairs
 from .long_texts import LONG_TEXT, MAX_UNCUT, beginning, boundaries, interruptible, parts_of
 from .post_processors import change_language
 from .special_tokens import ROLES
+from .tidy import tidy_spaces
 from .tokenizer_files import Loaded, Side, load_files
 from .tokenizer_json import sibling, translate_rust_errors
 
@@ -218,8 +219,7 @@ class Tokenizer:
         if self._word_end:
             text = text.replace(self._word_end, " ").strip()
         if self._tidies:
-            for before, after in _TIDY_REPLACEMENTS:
-                text = text.replace(before, after)
+            text = tidy_spaces(text)
         return text
 
     def tokens(self, ids: Iterable[int] | np.ndarray) -> list[str | None]:
@@ -418,10 +418,3 @@ class Tokenizer:
         if len(text) + len(pair) < LONG_TEXT:
             return pairs.row(backend, text, pair)
         return interruptible(lambda: pairs.row(backend, text, pair))
-
-
-_TIDY_REPLACEMENTS = (
-    *((f" {end}", end) for end in (".", "?", "!", ",")),
-    (" ' ", "'"),
-    *((f" {end}", end) for end in ("n't", "'m", "'s", "'ve", "'re")),
-)

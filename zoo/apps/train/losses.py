@@ -39,6 +39,7 @@ def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     - segmentation: (B, Y, X), 255 for no loss
     - detection: for each image {"class_labels": (n,), "boxes": (n, 4)}: centre x and y, width and height as parts of 1
     - texts and images (CLIP, SigLIP): none; the i-th text belongs to the i-th image
+    - the characters of a recording (CTC): (B, L), -100 after a text's end
     - a text about an image or a text (TrOCR, T5, BART, ...): (B, T), from which decoder_input_ids are made
 
     UnsupportedError: the head has no loss.  InputError: the labels do not fit.
@@ -201,6 +202,27 @@ def _written_text(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     return cross_entropy(logits, target)
 
 
+def _characters(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    """The loss of all ways to write the labels along a recording (CTC, Graves et al. 2006)."""
+    cfg, logits = model.config, model(**inputs)
+    if cfg.pad_token_id is None:
+        raise InputError("training needs pad_token_id, the blank, and the config does not have it")
+    target, mask = _integers(labels, logits), inputs.get("attention_mask")
+    is_character = (target != IGNORE_INDEX) & (target != cfg.pad_token_id)
+    samples = torch.full((len(logits),), inputs["input_values"].shape[1]) if mask is None else torch.as_tensor(mask)
+    lengths = model.count_states(samples if mask is None else samples.long().sum(-1))
+    with torch.backends.cudnn.flags(enabled=False):
+        return F.ctc_loss(
+            F.log_softmax(widen(logits), -1).transpose(0, 1),
+            target[is_character],
+            lengths.to(logits.device),
+            is_character.sum(-1),
+            blank=cfg.pad_token_id,
+            reduction=cfg.ctc_loss_reduction,
+            zero_infinity=cfg.ctc_zero_infinity,
+        )
+
+
 LOSSES: dict[str, Loss] = {
     "tokens": _classification_loss,
     "tags": _classification_loss,
@@ -216,4 +238,5 @@ LOSSES: dict[str, Loss] = {
     "objects": _detection,
     "pairs": _pairs,
     "written text": _written_text,
+    "characters of a recording": _characters,
 }

@@ -174,7 +174,7 @@ def _symbolic(
 def _standard_inputs(reader: Any, record: Any) -> set[str]:
     """The inputs that a graph has even if they are None in the record: masks and token types."""
     if not isinstance(record, TextInputs):
-        return {"pixel_mask"}.intersection(getattr(reader, "inputs", ()))
+        return {"pixel_mask", "attention_mask"}.intersection(getattr(reader, "inputs", ()))
     found = {"attention_mask"}
     if "token_type_ids" in reader.inputs and reader.config.type_vocab_size > 1:
         found.add("token_type_ids")

@@ -13,6 +13,7 @@ from ...typing import RawTensor
 from .activations import activate
 from .attention import attention
 from .conv import conv2d, conv_transpose2d, fold_norm, merge_convs, prepare_conv
+from .conv1d import fold_weight_norm, grouped_conv1d
 from .decoder import glu, rope, rope_write_, rotary, write_
 from .depthwise import depthwise_conv2d
 from .linear import linear
@@ -61,6 +62,10 @@ def assign_(out: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def where(condition, x, y):
     return np.where(condition, x, y)
+
+
+def scale_bias(bias: np.ndarray, gates: np.ndarray) -> np.ndarray:
+    return bias * gates.transpose(0, 2, 1)[..., None]
 
 
 def sinusoids(x: np.ndarray, size: int, like: np.ndarray, base: float) -> np.ndarray:

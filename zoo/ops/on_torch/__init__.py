@@ -31,7 +31,9 @@ from .vision import (
     conv_transpose2d,
     depthwise_conv2d,
     fold_norm,
+    fold_weight_norm,
     from_windows,
+    grouped_conv1d,
     interpolate,
     logit,
     max_pool2d,
@@ -55,6 +57,10 @@ def embedding(ids: Tensor, table: Tensor | QuantTensor, name: str, padding_idx: 
 
 def cumsum(x: Tensor, axis: int) -> Tensor:
     return torch.cumsum(x, axis, dtype=torch.int64)
+
+
+def scale_bias(bias: Tensor, gates: Tensor) -> Tensor:
+    return bias * gates.transpose(1, 2)[..., None]
 
 
 def cat(arrays: list[Tensor], axis: int) -> Tensor:

@@ -72,6 +72,16 @@ def merge_convs(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> tuple[Te
     return merged.to(weights[0].dtype), bias.to(biases[0].dtype)
 
 
+def grouped_conv1d(x: Tensor, weight: Tensor, bias: Tensor, groups: int, act: str | None) -> Tensor:
+    y = F.conv1d(x.transpose(1, 2), weight, bias, padding=weight.shape[2] // 2, groups=groups)
+    return ACT[act](y[..., : x.shape[1]].transpose(1, 2))
+
+
+def fold_weight_norm(length: Tensor, direction: Tensor) -> Tensor:
+    wide = direction.double()
+    return (length * wide / wide.square().sum((0, 1), keepdim=True).sqrt()).to(direction.dtype)
+
+
 def batch_norm(x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float, learns: bool) -> Tensor:
     return F.batch_norm(_planes(x), mean, var, weight, bias, learns, eps=eps).permute(0, 2, 3, 1)
 

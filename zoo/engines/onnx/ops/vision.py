@@ -95,6 +95,18 @@ def merge_convs(weights, biases):
     return tuple(map(weights[0].constant, merged))
 
 
+def grouped_conv1d(x: Symbol, weight: Symbol, bias: Symbol, groups: int, act: str | None) -> Symbol:
+    (B, T, _), (O, _, k) = x.shape, weight.shape  # noqa: E741
+    window = {"kernel_shape": [k], "strides": [1], "pads": [k // 2, (k - 1) // 2], "group": groups}
+    rows = x.transpose(0, 2, 1)
+    return activate(rows.new("Conv", [rows, weight, bias], (B, O, T), **window), act).transpose(0, 2, 1)
+
+
+def fold_weight_norm(length: Symbol, direction: Symbol) -> Symbol:
+    """Both are constants."""
+    return direction.constant(on_numpy.fold_weight_norm(length.value, direction.value))
+
+
 def max_pool2d(x: Symbol, kernel: Pair, stride: Pair, padding: Pair) -> Symbol:
     size = [_windows(*of, 1) for of in zip(x.shape[1:3], kernel, stride, padding, strict=True)]
     window = {"kernel_shape": list(kernel), "strides": list(stride), "pads": [*padding, *padding]}

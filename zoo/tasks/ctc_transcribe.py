@@ -1,0 +1,229 @@
+"""CtcTranscribe: the words of a recording by a model that hears a character at each state (CTC).
+
+Long audio is read in windows that overlap, as transformers' pipeline reads it: of each window the states in the middle
+count, which have heard what is around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ..audio import AudioInput, reader
+from ..audio.features import FILE
+from ..audio.waveform import WaveformExtractor, windows
+from ..errors import InputError, ZooError
+from ..inputs.waveform import WaveformModel
+from ..pretrained import Pretrained
+from ..text.ctc_vocabulary import CtcVocabulary, Span
+from .arguments import check_count, collect_results, result_or_error
+from .base import Task
+from .image_task import as_images, floats
+from .progress import Progress
+from .transcribe import PARTS, Segment, Transcription, Transcriptions, Word
+
+if TYPE_CHECKING:
+    from ..checkpoint.files import Checkpoint
+
+CHUNK_SECONDS = 30.0  # a window; a recording that is not longer is one
+STRIDES = 6  # a window's length by that of what it shares with a neighbour, as in transformers' pipeline
+MAX_CHUNK_SECONDS = 600.0  # memory grows with the square of a window's length
+PAUSE = 0.6  # seconds without a character between two phrases
+MAX_PHRASE = 84  # characters of a phrase: two lines of subtitles
+
+
+class CtcTranscribe(Task):
+    """Recordings to their words.
+
+    >>> transcribe = zoo.load("facebook/wav2vec2-base-960h")
+    >>> transcribe("speech.flac", timestamps="word").words[0]
+    Word(start=0.62, end=0.7, text='THE')
+    """
+
+    name = "automatic-speech-recognition"
+    reads = "audio"
+    results = Transcriptions()
+    model: WaveformModel
+    tokenizer: CtcVocabulary
+
+    def __init__(
+        self,
+        model: Pretrained,
+        features: WaveformExtractor,
+        tokenizer: CtcVocabulary,
+        checkpoint: Checkpoint | None = None,
+    ):
+        super().__init__(model, checkpoint)
+        self.features, self.tokenizer = features, tokenizer
+        features.check(self.config)
+        tokenizer.check(self.config.vocab_size)
+
+    @classmethod
+    def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        classes = {"features": WaveformExtractor, "tokenizer": CtcVocabulary}
+        return {name: part.from_folder(checkpoint.contents) for name, part in classes.items()}
+
+    def extra_files(self) -> list[str]:
+        return [FILE]
+
+    def __call__(
+        self,
+        audio: AudioInput | Iterable[AudioInput],
+        *,
+        timestamps: bool | Literal["word", "char"] = True,
+        word_timestamps: bool = False,
+        language: str | None = None,
+        translate: bool = False,
+        chunk_length_s: float = CHUNK_SECONDS,
+        stride_length_s: float | tuple[float, float] | None = None,
+        batch_size: int = 8,
+        progress: bool | None = None,
+    ) -> Any:
+        """A Transcription for one recording, a list of them for several; its language is None.
+
+        audio: a path, the bytes of a file, an open file, or an array of floats (samples,) at the checkpoint's rate
+        (16,000 a second).  A segment has the words up to a pause of 0.6 s; with timestamps=False there is one, all of
+        the text.  word_timestamps: True, as timestamps="word", gives the words with their times too; timestamps="char"
+        gives the characters.  A character's time is from where the model begins to hear it until it hears another one
+        or nothing, in steps of 20 ms.
+
+        chunk_length_s: seconds of a window, at most 600.  stride_length_s: seconds that it shares with the one before
+        and the one after, or one number for both; by default a sixth of its length.  A recording of any length is
+        read in windows, and takes bounded memory.  batch_size: the most windows of one length that are computed
+        together.  language, translate: the model writes the one language that it hears; anything else is an error.
+        """
+        if translate:
+            raise InputError(f"translate is {translate!r}, expected False: {self!r} writes what it hears")
+        if language is not None:
+            raise InputError(f"language is {language!r}, expected None: {self!r} has one language")
+        if not isinstance(timestamps, bool) and timestamps not in PARTS:
+            raise InputError(f"timestamps is {timestamps!r}, expected True, False, 'word' or 'char'")
+        if not isinstance(word_timestamps, bool):
+            raise InputError(f"word_timestamps is {word_timestamps!r}, expected True or False")
+        units = {timestamps, "word"} if word_timestamps else {timestamps}
+        sizes, batch_size = self._sizes(chunk_length_s, stride_length_s), check_count(batch_size, "batch_size")
+        given, single = as_images(audio, "audio")
+        out: list[Any] = [None] * len(given)
+        begin, waiting = partial(_Hearing, self.features, sizes), list(enumerate(given))[::-1]
+        # As many seconds at once as the longest window has, so that memory is that of one.
+        most, active = sizes[0], dict[int, _Hearing]()
+        with Progress(len(given), progress, "recordings") as advance:
+            while waiting or active:
+                while waiting and len(active) < batch_size:
+                    i, recording = waiting.pop()
+                    begun = result_or_error(begin, recording, i, len(given), "audio")
+                    if isinstance(begun, ZooError):
+                        out[i] = begun
+                        advance(1)
+                    else:
+                        active[i] = begun
+                for i, one in list(active.items()):
+                    step = result_or_error(_Hearing.advance, one, i, len(given), "audio")
+                    if isinstance(step, ZooError) or one.window is None:
+                        out[i] = step if isinstance(step, ZooError) else self._transcription(one, units)
+                        del active[i]
+                        advance(1)
+                self._hear(list(active.values()), most)
+        return collect_results(out, single)
+
+    def _sizes(self, chunk: float, stride: Any) -> tuple[int, int, int]:
+        """The samples of a window, and of what it shares on the left and on the right, in whole states."""
+        rate, step = self.features.sampling_rate, self.model.samples_per_state
+        if not _is_number(chunk) or not 0 < chunk <= MAX_CHUNK_SECONDS:
+            raise InputError(f"chunk_length_s is {chunk!r}, expected seconds, at most {MAX_CHUNK_SECONDS:g}")
+        both: Any = chunk / STRIDES if stride is None else stride
+        parts = tuple(both) if isinstance(both, list | tuple) else (both, both)
+        if len(parts) != 2 or not all(_is_number(one) and one >= 0 for one in parts):
+            raise InputError(f"stride_length_s is {stride!r}, expected seconds, or two numbers of them")
+        size, left, right = (round(one * rate / step) * step for one in (chunk, *parts))
+        if size <= left + right or size < self.model.count_samples(1):
+            raise InputError(
+                f"chunk_length_s is {chunk!r}, expected more than stride_length_s on both sides, {parts[0]:g} and "
+                f"{parts[1]:g}, and at least {self.model.count_samples(1) / rate:g}"
+            )
+        return size, left, right
+
+    def _hear(self, active: list[_Hearing], most: int) -> None:
+        """Compute a window of each recording, those of one length together, at most `most` samples at once."""
+        least = self.model.count_samples(1)
+        groups: dict[int, list[tuple[_Hearing, np.ndarray]]] = {}
+        for one in active:
+            if one.window is not None and len(one.window) >= least:  # nothing is heard in less
+                groups.setdefault(len(one.window), []).append((one, one.window))
+        for size, group in groups.items():
+            count = max(1, most // size)
+            for k in range(0, len(group), count):
+                part = group[k : k + count]
+                values = np.stack([self.features(window) for _, window in part])
+                for (one, _), logits in zip(part, floats(self.runner(self.model, values)), strict=True):
+                    one.add(logits.argmax(-1), self.model.samples_per_state)
+
+    def _transcription(self, one: _Hearing, units: set[bool | str]) -> Transcription:
+        """What was heard of a recording; units: what its times are asked for."""
+        ids = np.concatenate(one.ids) if one.ids else np.zeros(0, np.int64)
+        step, rate, case = self.model.samples_per_state, self.features.sampling_rate, self.tokenizer.case
+        characters, space, seconds = self.tokenizer.spans(ids), self.tokenizer.space, one.samples / rate
+        text, words = self.tokenizer.text(characters), list(self.tokenizer.words(characters))
+        phrases = [words] if False in units and words else list(_phrases(words, PAUSE * rate / step, len(space)))
+        segments = [
+            Segment(first.start * step / rate, last.end * step / rate, case(space.join(word.text for word in phrase)))
+            for phrase in phrases
+            for first, last in [(phrase[0], phrase[-1])]
+        ]
+        if False in units:
+            segments = [Segment(0.0, seconds, text)] if text else []
+
+        def add_times(spans: Iterable[Span], before: str = "") -> list[Word]:
+            return [
+                Word(span.start * step / rate, span.end * step / rate, case(before * (i > 0) + span.text))
+                for i, span in enumerate(spans)
+            ]
+
+        heard = [word for phrase in phrases for word in add_times(phrase, space)] if "word" in units else None
+        return Transcription(text, None, segments, heard, seconds, add_times(characters) if "char" in units else None)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _phrases(words: Iterable[Span], pause: float, space: int) -> Iterator[list[Span]]:
+    """Yield words up to a pause (in states), or to the length of two lines.  space: characters between two words."""
+    phrase, length = list[Span](), 0
+    for word in words:
+        if phrase and (word.start - phrase[-1].end >= pause or length + space + len(word.text) > MAX_PHRASE):
+            yield phrase
+            phrase, length = [], -space
+        phrase.append(word)
+        length += space + len(word.text)
+    if phrase:
+        yield phrase
+
+
+class _Hearing:
+    """A recording that is being heard, window by window."""
+
+    def __init__(self, features: WaveformExtractor, sizes: tuple[int, int, int], recording: AudioInput):
+        self.samples, self.ids = 0, list[np.ndarray]()
+        self.window: np.ndarray | None = None
+        self._sides = 0, 0
+        self._windows = windows(self._count(reader(recording, features.sampling_rate)()), *sizes)
+
+    def _count(self, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+        for block in blocks:
+            self.samples += len(block)
+            yield block
+
+    def advance(self) -> None:
+        """Make the next window `window`; None after the last."""
+        self.window, *self._sides = next(self._windows, (None, 0, 0))
+
+    def add(self, ids: np.ndarray, samples_per_state: int) -> None:
+        """Keep the window's states that it has for itself.  ids (T,)."""
+        assert self.window is not None
+        count = round(len(self.window) / samples_per_state)
+        left, right = (round(side / samples_per_state) for side in self._sides)
+        self.ids.append(ids[left : count - right])
