@@ -46,6 +46,41 @@ def client(folder) -> Any:
     models.stop()
 
 
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory):
+    return build("wav2vec2-base-960h", tmp_path_factory.mktemp("characters") / "wav2vec2")
+
+
+def test_a_model_of_characters(spoken):
+    testclient = pytest.importorskip("starlette.testclient", reason="needs httpx, for Starlette's test client")
+    from zoo.apps.serve.app import application
+    from zoo.apps.serve.models import Models
+
+    wanted = zoo.load(spoken)(sound(), word_timestamps=True)
+    models = Models([str(spoken)])
+    models.load()
+    try:
+        client, file = testclient.TestClient(application(models)), {"file": ("a.wav", sound(), "audio/wav")}
+        assert client.post(PATH, files=file, data={"model": "wav2vec2"}).json() == {"text": wanted.text}
+        asked = {"model": "wav2vec2", "response_format": "verbose_json", "timestamp_granularities[]": "word"}
+        found = client.post(PATH, files=file, data=asked).json()
+        assert found["duration"] == 1.5
+        assert [one["word"] for one in found["words"]] == [one.text.strip() for one in wanted.words]
+        asked = {"inputs": base64.b64encode(sound()).decode(), "parameters": {"timestamps": "char"}}
+        found = client.post("/v1/run", json={"model": "wav2vec2", **asked}).json()["data"]
+        assert "".join(one["text"] for one in found["characters"]).strip() == wanted.text
+        for fields, says in (
+            ({"language": "en"}, "language is 'en', expected None"),
+            ({"temperature": "0.5"}, "temperature"),
+        ):
+            answer = client.post(PATH, files=file, data={"model": "wav2vec2", **fields})
+            assert (answer.status_code, says in answer.text) == (400, True)
+        answer = client.post("/v1/audio/translations", files=file, data={"model": "wav2vec2"})
+        assert (answer.status_code, "task" in answer.text) == (400, True)
+    finally:
+        models.stop()
+
+
 def test_every_form_of_a_transcription(client, folder):
     wanted = zoo.load(folder)(sound(), language="en", word_timestamps=True, temperature=0.0001)
     file = {"file": ("a.wav", sound(), "audio/wav")}
@@ -89,7 +124,7 @@ def test_json_and_bodies(client, folder):
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"language": "fr"}, "language is 'fr', expected one of en, de"),
+        ({"language": "fr"}, "language is 'fr', expected its English name or one of en, de"),
         ({"response_format": "ass"}, "response_format"),
         ({"stream": "true"}, "stream: not implemented"),
         ({"prompt": "zoo, bear"}, "prompt: not implemented"),
@@ -122,7 +157,7 @@ def test_words_through_run(client, folder):
         found = client.post("/v1/run", json={**body, "parameters": {"language": "en", **asked}}).json()["data"]
         assert found["words"] == [one._asdict() for one in wanted.words]
     answer = client.post("/v1/run", json={**body, "parameters": {"return_timestamps": "char"}})
-    assert "expected true or false" in answer.json()["error"]["message"]
+    assert "expected True, False or 'word'" in answer.json()["error"]["message"]
 
 
 def test_subtitles_on_the_command_line(folder, tmp_path, capsys):
