@@ -277,3 +277,18 @@ def test_labels_of_recordings_are_those_of_the_pipeline(tmp_path):
         np.testing.assert_allclose([score for _, score in ours], [one["score"] for one in wanted], rtol=1e-3)
     with pytest.raises(InputError, match="the audio has 5 samples, and the model hears nothing in less than 29"):
         classify(recordings[0][:5])
+
+
+def test_labels_of_the_loss(folder):
+    pytest.importorskip("torch", reason="needs torch, which trains")
+    from zoo.apps.train import compute_loss
+
+    model = zoo.load_model(folder, device="torch:cpu", trainable=True)
+    given = model.example(0, rows=2)
+    assert float(compute_loss(model, given, np.array([[5, 6, 7], [8, -100, -100]]))) > 0
+    for labels, says in (
+        ([[5, 32], [1, 2]], "labels are in 1 ... 32, expected 0 ... 31"),
+        ([[5]], "a row for each of 2"),
+    ):
+        with pytest.raises(InputError, match=says):
+            compute_loss(model, given, np.array(labels))

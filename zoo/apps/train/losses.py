@@ -208,12 +208,22 @@ def _characters(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     if cfg.pad_token_id is None:
         raise InputError("training needs pad_token_id, the blank, and the config does not have it")
     target, mask = _integers(labels, logits), inputs.get("attention_mask")
+    if target.ndim != 2 or len(target) != len(logits):
+        raise InputError(
+            f"labels have shape {tuple(target.shape)}, expected a row for each of {len(logits)} recordings"
+        )
     is_character = (target != IGNORE_INDEX) & (target != cfg.pad_token_id)
+    if target.device.type == "cpu" and is_character.any():
+        low, high = int(target[is_character].min()), int(target[is_character].max())
+        if not 0 <= low <= high < logits.shape[-1]:
+            raise InputError(
+                f"labels are in {low} ... {high}, expected 0 ... {logits.shape[-1] - 1}, or {IGNORE_INDEX}"
+            )
     samples = torch.full((len(logits),), inputs["input_values"].shape[1]) if mask is None else torch.as_tensor(mask)
     lengths = model.count_states(samples if mask is None else samples.long().sum(-1))
     with torch.backends.cudnn.flags(enabled=False):
         return F.ctc_loss(
-            F.log_softmax(widen(logits), -1).transpose(0, 1),
+            F.log_softmax(logits, -1, dtype=torch.float32).transpose(0, 1),  # of float64 too, as transformers
             target[is_character],
             lengths.to(logits.device),
             is_character.sum(-1),
