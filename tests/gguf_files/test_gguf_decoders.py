@@ -15,6 +15,9 @@ from zoo.errors import ConfigError, UnsupportedError
 from zoo.loading import load_model
 from zoo.registry import FAMILIES
 from zoo.weights.files import open_weights
+from zoo.weights.gguf.config import SETTINGS
+from zoo.weights.gguf.header import TensorEntry
+from zoo.weights.gguf.metadata import Metadata
 
 SMALL = {"vocab_size": 512, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 8}
 SMALL |= {"num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 96, "pad_token_id": None}
@@ -45,6 +48,27 @@ DECODERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"head_dim": 16, "query_pre_attn_scalar": 16.0, "sliding_window": 8, "rope_parameters": None},
         WINDOW,
     ),
+    "llama, experts": (
+        "mixtral",
+        {"num_local_experts": 4, "num_experts_per_tok": 2},
+        {"expert_count": 4, "expert_used_count": 2},
+    ),
+    "gemma": ("gemma", {"head_dim": 16}, {}),
+    "exaone4": (
+        "exaone4",
+        {"sliding_window": None, "sliding_window_pattern": None, "layer_types": ["full_attention"] * 8},
+        {},
+    ),
+    "glm4": ("glm4", {"head_dim": 16, "partial_rotary_factor": 0.5}, {"rope__dimension_count": 8}),
+    "seed_oss": ("seed_oss", {"head_dim": 16}, {}),
+    "ernie4_5": ("ernie4_5", {"head_dim": 16}, {}),
+    "command-r": ("cohere", {"logit_scale": 0.25, "use_qk_norm": True}, {"logit_scale": 0.25}),
+    "stablelm": (
+        "stablelm",
+        {"use_qkv_bias": True, "partial_rotary_factor": 0.5, "tie_word_embeddings": False},
+        {"rope__dimension_count": 4, "use_parallel_residual": False},
+    ),
+    "phi2": ("phi", {"partial_rotary_factor": 0.5, "tie_word_embeddings": False}, {"rope__dimension_count": 4}),
     "phi3": ("phi3", {"sliding_window": 8}, {**WINDOW, "rope__dimension_count": 8}),
     "phi3, a part turned": (
         "phi3",
@@ -81,12 +105,19 @@ def test_a_decoder_says_the_same(name, tmp_path):
     [
         ("qwen3", WINDOW, r"qwen3\.attention\.sliding_window = 8 is not implemented"),
         ("olmo2", {"rope__dimension_count": 4}, r"olmo2\.rope\.dimension_count = 4 is not implemented, only 8"),
+        ("exaone4", WINDOW, r"exaone4\.attention\.sliding_window = 8 is not implemented"),
+        ("ernie4_5", {"expert_count": 64}, r"ernie4_5\.expert_count = 64 is not implemented, only 0 is"),
         ("gemma3", {"attn_logit_softcapping": 50.0}, r"gemma3\.attn_logit_softcapping = 50\.0 is not implemented"),
     ],
 )
 def test_what_an_architecture_has_not_is_refused(name, said, problem, tmp_path):
     with pytest.raises(UnsupportedError, match=problem):
         zoo.load(files(name, tmp_path, **said)[1])
+
+
+def test_a_stablelm_with_norms_of_queries_is_refused():
+    with pytest.raises(UnsupportedError, match=r"blk\.0\.attn_q_norm\.weight, of a stablelm"):
+        SETTINGS["stablelm"](Metadata({}), {"blk.0.attn_q_norm.weight": TensorEntry("F32", (8, 8), 0, 256)})
 
 
 def test_heads_of_no_features_are_refused(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -77,11 +77,14 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         )
     _require_value(m, "attention.value_length", size)
     rotated = m.integer("rope.dimension_count", size)
-    if rotated != size and own != "phi3":
+    if rotated != size and own not in PARTLY_ROTATED:
         raise UnsupportedError(f"{own}.rope.dimension_count = {rotated} is not implemented, only {size} is")
     _require_value(m, "attention.key_length_swa", size)
     _require_value(m, "attention.value_length_swa", size)
-    experts = _experts(m) if own == "qwen3moe" else {}
+    if own == "llama" and m.integer("expert_count", 0):
+        experts, kind = _mixtral(m), "mixtral"
+    else:
+        experts, kind = _experts(m) if own == "qwen3moe" else {}, MODEL_TYPES.get(own, own)
     for name in ("expert_count", "expert_used_count") if not experts else ():
         _require_value(m, name, 0)
     if not m.flag("attention.causal", True):
@@ -94,13 +97,17 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         raise UnsupportedError("rope_factors_long.weight, of longrope, is not implemented")
     vocabulary = _rows(tensors, "token_embd.weight", None)
     return {
-        "model_type": (kind := MODEL_TYPES.get(own, own)),
+        "model_type": kind,
         "architectures": [FAMILIES[kind].architecture("ForCausalLM")],
         "num_key_value_heads": m.integer("attention.head_count_kv", heads),
         "head_dim": size,
         "hidden_act": "silu",
         "max_position_embeddings": positions,
-        "rms_norm_eps": m.number("attention.layer_norm_rms_epsilon"),
+        **(
+            {"layer_norm_eps": m.number("attention.layer_norm_epsilon")}
+            if own in LAYER_NORMS
+            else {"rms_norm_eps": m.number("attention.layer_norm_rms_epsilon")}
+        ),
         "rope_theta": m.number("rope.freq_base", 10000.0),
         "rope_scaling": _scaling(m),
         "attention_bias": "blk.0.attn_q.bias" in tensors and own != "qwen2",
@@ -112,15 +119,53 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         **({} if rotated == size else {"partial_rotary_factor": rotated / size}),
         **experts,
         **(_gemma3(m, size, width // heads) if own == "gemma3" else {}),
+        **(SETTINGS[own](m, tensors) if own in SETTINGS else {}),
     }
 
 
 # llama.cpp's name of an architecture -> transformers' model_type, if it is another.
-MODEL_TYPES = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe"}
+MODEL_TYPES = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe", "command-r": "cohere", "phi2": "phi"}
+PARTLY_ROTATED = ("phi3", "phi2", "glm4", "stablelm")  # the architectures that rotate a part of a head's features
+LAYER_NORMS = ("command-r", "stablelm", "phi2")  # the architectures that have no root mean square norm
+
+
+def _stablelm(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
+    if "blk.0.attn_q_norm.weight" in tensors:
+        raise UnsupportedError("blk.0.attn_q_norm.weight, of a stablelm with norms of queries, is not implemented")
+    share = m.integer("embedding_length") // m.integer("attention.head_count")
+    size = m.integer("attention.key_length", share)
+    return {
+        "head_dim": None if size == share else size,
+        "use_qkv_bias": "blk.0.attn_q.bias" in tensors,
+        "use_parallel_residual": m.flag("use_parallel_residual", True),
+    }
+
+
+# Architecture -> the settings that it alone has.
+SETTINGS: dict[str, Callable[[Metadata, Mapping[str, TensorEntry]], dict[str, Any]]] = {
+    "gemma": lambda m, tensors: {"hidden_act": "gelu_pytorch_tanh"},
+    "phi2": lambda m, tensors: {"hidden_act": "gelu_new"},
+    "ernie4_5": lambda m, tensors: {"use_bias": "blk.0.attn_q.bias" in tensors},
+    "exaone4": lambda m, tensors: {
+        "sliding_window": None,
+        "sliding_window_pattern": None,
+        "layer_types": ["full_attention"] * m.integer("block_count"),
+    },
+    "command-r": lambda m, tensors: {
+        "logit_scale": m.number("logit_scale"),
+        "use_qk_norm": "blk.0.attn_q_norm.weight" in tensors,
+    },
+    "stablelm": _stablelm,
+}
+
+
+def _mixtral(m: Metadata) -> dict[str, Any]:
+    """The experts of a llama, which are Mixtral's."""
+    return {"num_local_experts": m.integer("expert_count"), "num_experts_per_tok": m.integer("expert_used_count")}
 
 
 def _experts(m: Metadata) -> dict[str, Any]:
-    """Every layer has experts, whose shares llama.cpp divides by their sum."""
+    """Qwen3's: every layer has experts, whose shares llama.cpp divides by their sum."""
     return {
         "num_experts": m.integer("expert_count"),
         "num_experts_per_tok": m.integer("expert_used_count"),

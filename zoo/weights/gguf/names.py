@@ -63,12 +63,19 @@ _LLAMA = Names(
     ignored=("rope_freqs.weight",),
 )
 _NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
+# Of Mixtral, which llama.cpp calls a llama.
+_MIXTRAL = {
+    "ffn_gate_inp": "block_sparse_moe.gate",
+    "ffn_gate_exps": f"block_sparse_moe.experts.{EXPERT}.w1",
+    "ffn_up_exps": f"block_sparse_moe.experts.{EXPERT}.w3",
+    "ffn_down_exps": f"block_sparse_moe.experts.{EXPERT}.w2",
+}
 _EXPERTS = {f"ffn_{kind}_exps": f"mlp.experts.{EXPERT}.{kind}_proj" for kind in ("gate", "up", "down")}
 _POST_NORMS = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
 _FUSED_PROJECTIONS = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 
 NAMES: dict[str, Names] = {
-    "llama": replace(_LLAMA, rotated=("attn_q", "attn_k")),
+    "llama": replace(_LLAMA, layer={**_LLAMA.layer, **_MIXTRAL}, rotated=("attn_q", "attn_k")),
     "smollm3": replace(_LLAMA, rotated=("attn_q", "attn_k")),
     "qwen2": _LLAMA,
     "qwen3": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS}),
@@ -78,6 +85,31 @@ NAMES: dict[str, Names] = {
         _LLAMA,
         layer={**_LLAMA.layer, **_NORMS, **_POST_NORMS, "ffn_norm": "pre_feedforward_layernorm"},
         norms_from_1=True,
+    ),
+    "gemma": replace(_LLAMA, norms_from_1=True),
+    "exaone4": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_POST_NORMS}),
+    "glm4": replace(
+        _LLAMA,
+        layer={
+            **_LLAMA.layer,
+            "post_attention_norm": "post_self_attn_layernorm",
+            "ffn_up": "mlp.gate_up_proj",
+            "post_ffw_norm": "post_mlp_layernorm",
+        },
+    ),
+    "seed_oss": replace(_LLAMA, layer={**_LLAMA.layer, "post_attention_norm": "post_attention_layernorm"}),
+    "ernie4_5": _LLAMA,
+    "command-r": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS}),
+    "stablelm": _LLAMA,
+    "phi2": replace(
+        _LLAMA,
+        whole={**_LLAMA.whole, "output_norm": "model.final_layernorm"},
+        layer={
+            **_LLAMA.layer,
+            "attn_output": "self_attn.dense",
+            "ffn_up": "mlp.fc1",
+            "ffn_down": "mlp.fc2",
+        },
     ),
     "phi3": replace(_LLAMA, layer={**_LLAMA.layer, **_FUSED_PROJECTIONS}),
     "bert": Names(
