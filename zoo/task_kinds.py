@@ -59,7 +59,7 @@ LABELS = CallOption(
     name="candidate_labels",
     flag="labels",
     metavar="A,B,C",
-    help="the labels to choose from, in words; for other tasks with labels: how many are shown",
+    help="the labels to choose from; for other tasks with labels, the number of labels to show",
     required=True,
     aliases=("candidate_labels",),
 )
@@ -68,13 +68,13 @@ TEMPLATE = CallOption(
 )
 MULTI_LABEL = CallOption(name="multi_label", type=bool, help="each label is judged by itself")
 FUNCTION = CallOption(
-    name="function_to_apply", metavar="F", help="what makes scores of logits: softmax, sigmoid or none"
+    name="function_to_apply", metavar="F", help="the function from logits to scores: softmax, sigmoid or none"
 )
 TARGETS = CallOption(name="targets", metavar="WORD", help="a word to choose among", several=True)
 AGGREGATION = CallOption(
     name="aggregation",
     metavar="HOW",
-    help="how tokens are one entity: simple, first, average, max or none",
+    help="how tokens are joined to entities: simple, first, average, max or none",
     aliases=("aggregation_strategy",),
 )
 IGNORED_LABELS = CallOption(
@@ -87,14 +87,14 @@ ANSWERING = (
     CallOption(
         name="handle_impossible",
         type=bool,
-        help="there may be no answer",
+        help="allow an empty answer",
         aliases=("handle_impossible_answer",),
     ),
 )
-SOURCE = CallOption(name="source", metavar="CODE", help="the language of the texts, en", aliases=("src_lang",))
-TARGET = CallOption(name="target", metavar="CODE", help="the language to write, de", aliases=("tgt_lang",))
+SOURCE = CallOption(name="source", metavar="CODE", help="the language of the texts, such as en", aliases=("src_lang",))
+TARGET = CallOption(name="target", metavar="CODE", help="the language to write, such as de", aliases=("tgt_lang",))
 PREFIX = CallOption(name="prefix", metavar="TEXT", help="what to write before each text (as the checkpoint says)")
-LANGUAGE = CallOption(name="language", metavar="CODE", help="the language that is spoken, en (what the model hears)")
+LANGUAGE = CallOption(name="language", metavar="CODE", help="the language that is spoken, such as en (detected)")
 TIMESTAMPS = CallOption(
     name="timestamps",
     flag="no_timestamps",
@@ -136,7 +136,7 @@ PROMPT_LOOKUP = CallOption(
     flag="prompt-lookup",
     type=int,
     metavar="N",
-    help="guess up to N tokens from an earlier place with the same last tokens: faster where texts repeat",
+    help="guess up to N tokens from an earlier place with the same last tokens, which is faster if texts repeat",
     least=1,
 )
 WRITING = (MAX_NEW_TOKENS, NUM_BEAMS)
@@ -253,7 +253,7 @@ TASKS: list[TaskKind] = [
         name="tag",
         cls="tag:Tag",
         reads="text",
-        help="names, places and the like in each INPUT",
+        help="named entities in each INPUT: people, places, ...",
         pipelines=("token-classification", "ner"),
         heads={"ForTokenClassification": "tags"},
         model="TextModel",
@@ -304,7 +304,7 @@ TASKS: list[TaskKind] = [
         name="zero-shot-classification",
         cls="zero_shot:ZeroShot",
         reads="text",
-        help="which of --labels A,B,C each INPUT fits, by a model of entailment",
+        help="the scores of --labels A,B,C for each INPUT, by a model of natural language inference",
         model="TextModel",
         borrows="classify",
         options=(LABELS, TEMPLATE, MULTI_LABEL),
@@ -411,7 +411,7 @@ TASKS: list[TaskKind] = [
     TaskKind(
         name="tag-page",
         cls="page_tag:PageTag",
-        help="a label for each of --words of an image, by the words, their places and the image (LayoutLMv3)",
+        help="a label for each word of --words on an image (LayoutLMv3)",
         options=(WORDS,),
         labelled=True,
         **_IMAGES,
@@ -437,7 +437,7 @@ TASKS: list[TaskKind] = [
     TaskKind(
         name="zero-shot-image-classification",
         cls="zero_shot_image:ZeroShotImage",
-        help="which of --labels A,B,C each INPUT fits, by a model of texts and images (CLIP, SigLIP)",
+        help="the scores of --labels A,B,C for each INPUT, by a model of texts and images (CLIP, SigLIP)",
         model="DualEncoder",
         output="Logits",
         options=(LABELS, TEMPLATE),
@@ -446,7 +446,7 @@ TASKS: list[TaskKind] = [
     TaskKind(
         name="image-text-to-text",
         cls="image_text:ImageText",
-        help="the answer to --prompt TEXT about each INPUT, or to the last INPUT where that is not a file",
+        help="the answer to --prompt TEXT about each INPUT; the prompt may also be the last INPUT",
         model="ImageTextLM",
         options=(PROMPT, *GENERATION),
         streams=True,

@@ -82,9 +82,9 @@ def _add_lock(add: Add) -> None:
 
 def _on(add: Add) -> None:
     add = add.group(ENGINE)
-    device = "auto (the fastest that is installed, or ZOO_DEVICE; the default of chat, demo, map and table, though not "
-    device += "for a single page); cpu (NumPy, otherwise the default); "
-    device += "onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu"
+    device = "cpu (NumPy); onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu (torch); auto (ZOO_DEVICE, or "
+    device += "else the fastest that is installed).  The default is auto for chat, demo, map and several pages of "
+    device += "table, and cpu otherwise"
     add("--device", help=device)
 
 
@@ -276,8 +276,8 @@ def _serve(add: Add) -> None:
     add("--port", type=_port, default=8000, metavar="N", help="port (8000); 0: any free one")
     add("--api-key", metavar="KEY", help="what clients must send (ZOO_API_KEY); without a key anyone may ask")
     add("--keys", metavar="FILE", help="keys of several clients: KEY, or KEY NAME, in each line; # begins a comment")
-    add("--cors", action="append", default=[], metavar="ORIGIN", help="a page's origin that may ask; '*': all")
-    add("--context", type=_count, metavar="N", help="the most tokens of a generation with its prompt (the model's)")
+    add("--cors", action="append", default=[], metavar="ORIGIN", help="origin of web pages that may ask; '*': all")
+    add("--context", type=_count, metavar="N", help="most tokens of a prompt with its answer (the model's)")
     add("--max-rows", type=_count, default=8, metavar="N", help="generations that are computed at once (8)")
     add(
         "--max-queue",
@@ -286,19 +286,19 @@ def _serve(add: Add) -> None:
         metavar="N",
         help="requests that wait for a model; others get 429 (256)",
     )
-    kept = "memory of earlier prompts, for those that begin alike, of each model (256); 0: none"
+    kept = "memory of each model for earlier prompts, so that a common beginning is reused (256); 0: none"
     add("--prefix-cache", type=_not_negative, default=256, metavar="MB", help=kept)
-    add("--timeout", type=_count, default=600, metavar="S", help="seconds for an answer, at the end too (600)")
-    allowed = "a host from which images of messages may be fetched; may be repeated (none: data URIs alone)"
+    add("--timeout", type=_count, default=600, metavar="S", help="seconds for an answer, also after Ctrl-C (600)")
+    allowed = "a host from which images of messages may be fetched; may be repeated (none: data URIs only)"
     add("--allow-url", action="append", metavar="HOST", help=allowed)
     levels = "debug (requests to /health, /ready and /metrics too), info (a line for each request), warning or error"
     add("--log-level", choices=("debug", "info", "warning", "error"), default="info", metavar="LEVEL", help=levels)
-    form = "lines of the log on stderr: text, or json, an object each"
+    form = "the log on stderr: text, or json (an object in each line)"
     add("--log-format", choices=("text", "json"), default="text", metavar="FORM", help=form)
-    add("--isolate", action="store_true", help="a process for each model: one that dies or hangs is started again")
+    add("--isolate", action="store_true", help="a process for each model, which is started again if it dies or hangs")
     add("--engine", choices=("local", "ray"), default="local", help="this process (local), or replicas of Ray Serve")
-    add("--replicas", type=_count, metavar="N", help="of --engine ray (1), each with --threads CPUs (1)")
-    add("--autoscaling", metavar="JSON", help="in place of --replicas Ray Serve's autoscaling_config")
+    add("--replicas", type=_count, metavar="N", help="replicas of --engine ray (1), each with --threads CPUs (1)")
+    add("--autoscaling", metavar="JSON", help="Ray Serve's autoscaling_config, in place of --replicas")
 
 
 def _map(add: Add) -> None:

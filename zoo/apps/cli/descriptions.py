@@ -13,25 +13,25 @@ GROUPS: dict[str, dict[str, str]] = {
         "run": "a checkpoint's task on texts, pictures or recordings",
         "chat": "a conversation with a language model",
         "embed": "vectors of texts or pictures, as a file",
-        "map": "a task on the rows of files and on folders",
+        "map": "a task for every row of files, or every file of a folder",
     },
     "documents": {
         "table": "the tables of PDFs and scans, as CSV, XLSX, JSON, ...",
         "ocr": "the text of scans and pictures, with its places",
         "example": "a page to try table on",
-        "grits": "the score of a table",
+        "grits": "the similarity of a table to the true one",
     },
-    "serving": {"serve": "over HTTP, with OpenAI's interface", "demo": "all of it in a browser"},
+    "serving": {"serve": "an HTTP server with OpenAI's interface", "demo": "a web page to try checkpoints"},
     "checkpoints": {
         "info": "what a checkpoint contains",
-        "lock": "pin its files",
+        "lock": "pin the files of a checkpoint",
         "export": "to ONNX or GGUF, or a page that runs it",
-        "finetune": "train it on your data",
+        "finetune": "train a checkpoint on your data",
     },
     "proof": {
-        "parity": "beside transformers, stage by stage",
-        "bench": "how fast it runs",
-        "families": "the models that zoo runs, and what is proven of each",
+        "parity": "compare a checkpoint with transformers, stage by stage",
+        "bench": "how fast a checkpoint runs",
+        "families": "the models that zoo runs, and how far each is tested",
         "doctor": "what this machine has, and which engine is used",
     },
 }
@@ -75,19 +75,19 @@ def _by_help() -> dict[str, list[str]]:
 
 
 RUN = f"""\
-Run a checkpoint on each INPUT, with the task that it was trained for or the one of --task, which may also be named as
-transformers' pipelines are (ner, text-classification, ...):
+Run a checkpoint on each INPUT.  The task is the one that it was trained for, or the one of --task, which also takes the
+names of transformers' pipelines (ner, text-classification, ...):
 
 {_tasks()}
 
-For a checkpoint that reads images (embed, classify, segment, detect, read, ...), each INPUT is the path of one.
+For a checkpoint that reads images (embed, classify, segment, detect, read, ...), each INPUT is the path of an image, or
+for embed with CLIP or SigLIP also a text.
 Without INPUT, or with '-' as INPUT, the inputs are the lines of stdin, and each is answered as soon as it is read."""
 
 RUN_JSON = """\
-JSON has the results of the task in Python: for one INPUT its result, for several an array of results, for lines of
-stdin one line of JSON each, in the same order; for rerank one array.  Vectors are arrays of numbers; labels, entities,
-words and answers are objects with the fields of their Python class; segment gives the image's size and labels instead
-of the mask.
+In JSON, one INPUT gives one result, and several give an array of results in the same order; each line of stdin gives a
+line of JSON.  rerank gives one array.  Vectors are arrays of numbers; labels, entities, words and answers are objects
+with the fields that they have in Python; segment gives the image's size and labels in place of the mask.
 
   zoo run sentence-transformers/all-MiniLM-L6-v2 "The cat sits outside." "A cat is in the garden."
   zoo run FacebookAI/roberta-large-mnli "A man sleeps." --pair "A man is awake." --json
@@ -98,8 +98,8 @@ of the mask.
 EMBED = """\
 Write the vectors of texts or images to one file: .npy, .safetensors (the tensor "embeddings", and "ranges" of the 8-bit
 precisions) or .parquet (columns "text" and "embedding").  Lines of stdin are read as they come, and memory stays
-bounded.  A job that was stopped continues with --resume, from the first input that is new or another one.  For vectors
-beside the rows of a table see zoo map."""
+bounded.  --resume continues a job that was stopped, from the first input that is new or has changed.  To write vectors
+beside the rows of a table, use zoo map."""
 
 EMBED_MORE = """\
   zoo embed sentence-transformers/all-MiniLM-L6-v2 - -o vectors.npy < lines.txt
@@ -107,12 +107,12 @@ EMBED_MORE = """\
   zoo embed sentence-transformers/all-MiniLM-L6-v2 "What is a cat?" -o query.npy --as query --truncate-dim 128"""
 
 TABLE = """\
-Find the tables of documents and write their cells: to a file or folder with -o, otherwise to stdout, as text to read,
-with --json as JSON, or as --format says.
+Find the tables of documents and write their cells, to a file or folder with -o, otherwise to stdout: as text, with
+--json as JSON, or in the form of --format.
 
 Each DOCUMENT is a PDF, an image (TIFF, GIF and WebP with all their pages), a folder of these, a pattern such as
-'scans/*.pdf', or '-' for stdin.  The text comes from a PDF's text layer, or from --words, the words of the page with
-their boxes; otherwise it is read by zoo-read, or by the engine that --ocr or the TrOCR checkpoint that --reader names.
+'scans/*.pdf', or '-' for stdin.  The text comes from a PDF's text layer, or from --words, a file with the words of
+the page and their boxes.  Otherwise zoo-read reads it, or the engine of --ocr, or the TrOCR checkpoint of --reader.
 
 The tables are found by zoo-table-detect and split into cells by zoo-table-structure, small models for print that come
 with zoo; --detection and --structure name other checkpoints, such as Microsoft's."""
@@ -156,9 +156,9 @@ Lines in a script that no reader knows are written as [?], and their texts and c
   zoo ocr chinese.png --reader pp-ocrv6-small -o out.json"""
 
 CHAT = """\
-Chat with a checkpoint: each line is a message (Alt-Enter begins another line of it), and answers are streamed.  Ctrl-C
-stops an answer, Ctrl-D ends the chat, and /help lists commands such as /regenerate and /save.  Where the context is
-full the oldest turns are left out.  A checkpoint without a chat template continues each text.  If stdin is a pipe, its
+Chat with a checkpoint.  Enter sends a message, Alt-Enter begins another line of it, and answers are streamed.  Ctrl-C
+stops an answer, Ctrl-D ends the chat, and /help lists commands such as /regenerate and /save.  When the context is
+full, the oldest turns are left out.  A checkpoint without a chat template continues each text.  If stdin is a pipe, its
 lines are the messages, and only the answers are written."""
 
 GRITS = """\
@@ -167,8 +167,8 @@ for JSON files), 1 for full agreement.  TRUE and PREDICTED are JSON from zoo tab
 
 INFO = """\
 Show the contents of a checkpoint: architecture, task, sizes, tokenizer or processor, files, which tensors are used,
-renamed, tied or ignored, and the memory of its weights in each precision, of a token in the cache and of a batch.  Of
-weights on the hub that are not in the cache only the headers are read."""
+renamed, tied or ignored, and the memory of its weights in each precision, of a token in the cache and of a batch.  If
+the weights are on the hub and not in the cache, only their headers are read."""
 
 FAMILIES = """\
 List the families of models that zoo has: what they read, their tasks, their heads by their names in transformers, and
@@ -178,8 +178,8 @@ PARITY = "Compare zoo with transformers on checkpoints, stage by stage: see zoo 
 
 DOCTOR = """\
 Show what zoo finds on this machine: the processor and its instructions, threads, memory, packages, the engine that
-device="auto" stands for and why, the caches and their sizes, settings in the environment, and what to install for what
-is missing."""
+device="auto" stands for and why, the caches and their sizes, settings in the environment, and how to install what is
+missing."""
 
 BENCH = """\
 Measure a checkpoint: seconds to load it, milliseconds of the first answer (or first token), texts, pictures or tokens a
@@ -231,7 +231,7 @@ FINETUNE_MORE = """\
   torchrun --nproc-per-node 2 -m zoo finetune ...   (each step's rows are shared)"""
 
 EXAMPLE = """\
-Write the picture of a page with a table, which comes with zoo, to a file to try zoo table on."""
+Write a picture of a page with a table, which comes with zoo, to a file, so that you can try zoo table."""
 
 DEMO = f"""\
 Serve a web page for trying checkpoints: find the tables of a PDF or picture, classify, segment and read pictures,
@@ -239,7 +239,7 @@ compare texts, chat.  A checkpoint is loaded when its tab is first used.  Ctrl-C
 {pip_install("demo")}.
 
 Only this machine can open the page, with the token in the address that is printed, and the page contacts no other
-address; --host 0.0.0.0 opens it to whoever has the token."""
+address; with --host 0.0.0.0 everyone who has the token can open it."""
 
 DEMO_MORE = """\
   zoo demo
@@ -251,12 +251,12 @@ Serve one or more checkpoints over HTTP with OpenAI's interface (embeddings, com
 rerank, classify, tables, read and ocr.  It requires
 {pip_install("serve")}, and its page /docs lists the endpoints.
 
-Requests are computed together: texts by length, generations token by token, and new ones join at any step.  Each
-model answers once it is loaded; /ready is 200 when all are.  Only this machine can connect, unless --host gives another
-address; --api-key demands a key, and --keys one of several clients', of whom none can tell by the time of an answer
-what another has asked.  After Ctrl-C and SIGTERM running requests are finished.  --isolate gives each model a
-process of its own: one that dies or hangs takes no other along.  --engine ray starts replicas of Ray Serve, here or on
-the cluster of RAY_ADDRESS."""
+Requests are computed together: texts by length, generations token by token, and new ones join at any step.  A model
+answers once it is loaded, and /ready is 200 when all models are.  Only this machine can connect, unless --host gives
+another address.  --api-key requires a key from clients; --keys is a file with a key for each client, and keeps the
+cached prompts of clients apart.  After Ctrl-C or SIGTERM running requests are finished.  --isolate gives each model a
+process of its own, so that a model that crashes or hangs does not affect the others.  --engine ray starts replicas of
+Ray Serve, here or on the cluster of RAY_ADDRESS."""
 
 SERVE_MORE = """\
   zoo serve sentence-transformers/all-MiniLM-L6-v2 stories260k
@@ -274,12 +274,12 @@ that gets a file for each part."""
 
 MAP_MORE = """\
 The tasks are those of zoo run except rerank.  Tasks of images read the column 'image' (paths or bytes), those of audio
-the column 'audio', the others the column 'text'.  Paths in a table are relative to it, and stay below its folder:
---root and --trust-rows allow others.
+the column 'audio', the others the column 'text'.  Paths in a table are relative to it, and must be below its
+folder, unless --root or --trust-rows allow others.
 A row that cannot be used gets a message in its column 'error', and the exit status is 1.
 
-Each part is written when it is done.  --resume continues a job that was stopped: parts that are whole, and were made of
-the same rows and options, are not computed again.  --engine ray runs the same job with Ray Data, on the cluster of
+Each part is written when it is done.  --resume continues a job that was stopped: parts that are complete, with the same
+rows and options, are not computed again.  --engine ray runs the same job with Ray Data, on the cluster of
 RAY_ADDRESS or on this machine.
 
   zoo map sentence-transformers/all-MiniLM-L6-v2 reviews.parquet vectors.parquet --text review --jobs 2
