@@ -62,7 +62,7 @@ def stub() -> str:
     source = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     functions = {one.name: one for one in source.body if isinstance(one, ast.FunctionDef)}
     overloads, modules = [], {}
-    for name in dict.fromkeys(name for kind in TASKS for name in (kind.name, *kind.pipelines)):
+    for name in dict.fromkeys(name for kind in TASKS for name in (kind.name, *kind.pipelines, *_translations(kind))):
         classes = {one.__name__: one.__module__ for kind in find_tasks(name) for one in _classes(kind)}
         modules |= classes
         overloads.append(
@@ -103,6 +103,11 @@ def _classes(kind: TaskKind) -> list[type]:
     if found == [ImageEmbed]:
         found.append(DualEmbed)  # of CLIP and its like
     return [one for one in found if not any(issubclass(one, base) for base in found if base is not one)]
+
+
+def _translations(kind: TaskKind) -> list[str]:
+    """The pipelines' names that T5's config.json has; of other pairs of languages no type can be said."""
+    return [f"translation_en_to_{code}" for code in ("de", "fr", "ro")] if kind.name == "translation" else []
 
 
 def _signature(function: ast.FunctionDef) -> str:

@@ -98,6 +98,18 @@ def load(name_or_folder: Name, *, task: Literal["summarization"], **options: Unp
 def load(name_or_folder: Name, *, task: Literal["translation"], **options: Unpack[LoadOptions]) -> Translate: ...
 @overload
 def load(
+    name_or_folder: Name, *, task: Literal["translation_en_to_de"], **options: Unpack[LoadOptions]
+) -> Translate: ...
+@overload
+def load(
+    name_or_folder: Name, *, task: Literal["translation_en_to_fr"], **options: Unpack[LoadOptions]
+) -> Translate: ...
+@overload
+def load(
+    name_or_folder: Name, *, task: Literal["translation_en_to_ro"], **options: Unpack[LoadOptions]
+) -> Translate: ...
+@overload
+def load(
     name_or_folder: Name, *, task: Literal["automatic-speech-recognition"], **options: Unpack[LoadOptions]
 ) -> Transcribe | CtcTranscribe: ...
 @overload
