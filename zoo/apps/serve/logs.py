@@ -45,7 +45,10 @@ def log_request(fields: dict[str, Any]) -> None:
     shown |= {name: value[:MAX_VALUE] for name, value in shown.items() if isinstance(value, str)}
     key = f" ({shown['key']})" if "key" in shown else ""
     line = f"{shown['client']}{key} {shown['method']} {shown['path']} {shown['status']}, {shown['ms']:g} ms"
-    logger.log(level, line + (f": {shown['error']}" if "error" in shown else ""), extra={"fields": shown})
+    line += f": {shown['error']}" if "error" in shown else ""
+    record = logging.LogRecord(logger.name, level, __file__, 0, line, None, None)  # without a search for the caller
+    record.fields = shown
+    logger.handle(record)
 
 
 class _StderrHandler(logging.StreamHandler[Any]):
@@ -67,10 +70,17 @@ class _TextFormatter(logging.Formatter):
 
     def __init__(self, form: str):
         super().__init__(form, "%Y-%m-%d %H:%M:%S")
+        self._second, self._time = -1, ""  # that was written last, under the handler's lock
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        if (second := int(record.created)) != self._second:
+            self._second, self._time = second, super().formatTime(record, datefmt)
+        return self._time
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        words = " ".join(record.message.split())
-        record.message = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in words)
+        if not record.message.isprintable():
+            words = " ".join(record.message.split())
+            record.message = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in words)
         return super().formatMessage(record)
 
 
