@@ -11,6 +11,7 @@ from parity.specs.siglip2 import PatchSpec
 from zoo.inputs import ChoiceModel, ImageModel, TextModel
 from zoo.inputs.audio import AudioModel
 from zoo.inputs.encoder_decoder import ReadTwice
+from zoo.inputs.waveform import WaveformModel
 
 MAX_TOKENS = 160  # tokens, where a model has positions for more
 STATES = 7  # an encoder's, where a decoder is called without one
@@ -38,6 +39,9 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
         return _images(model, rng)
     if isinstance(model, AudioModel):
         return Arguments({"input_features": _sounds(model.config, rng)})
+    if isinstance(model, WaveformModel):
+        sizes = {"seed": int(rng.integers(1 << 30)), "rows": int(rng.integers(1, 4)), "length": int(rng.integers(1, 9))}
+        return Arguments(model.example(**sizes))
     parts = {name: part for name, part in vars(model).items() if isinstance(part, (TextModel, ImageModel, AudioModel))}
     decoder, found, taken = parts.pop("decoder", None), Arguments({}), getattr(model, "arguments", ())
     for part in parts.values():

@@ -285,7 +285,7 @@ def test_labels_of_the_loss(folder):
 
     model = zoo.load_model(folder, device="torch:cpu", trainable=True)
     given = model.example(0, rows=2)
-    assert float(compute_loss(model, given, np.array([[5, 6, 7], [8, -100, -100]]))) > 0
+    assert compute_loss(model, given, np.array([[5, 6, 7], [8, -100, -100]])).item() > 0
     for labels, says in (
         ([[5, 32], [1, 2]], "labels are in 1 ... 32, expected 0 ... 31"),
         ([[5]], "a row for each of 2"),
