@@ -59,6 +59,6 @@ def _batch(
     ids = np.zeros(mask.shape, np.int64)
     ids[mask] = np.concatenate(texts)
     arrays = {"input_ids": ids, "attention_mask": mask.astype(np.int64), "pixel_values": np.concatenate(tiles)}
-    if (types := model.token_types(ids)) is not None:  # which transformers' processor makes
+    if (types := model.token_types(ids)) is not None:
         arrays["token_type_ids"] = types
     return Batch(name, arrays, mask, images=images if processor is not None else ())

@@ -95,6 +95,18 @@ def write_gemma3_checkpoint(folder: Path) -> Path:
     return folder
 
 
+def write_paligemma_checkpoint(folder: Path) -> Path:
+    """A small random PaliGemma, which has no chat template."""
+    write_image_text_checkpoint(folder, None, more=["<bos>"])
+    _write_model(folder, "paligemma-3b-mix-224", {"image_token_index": "<image>"})
+    stated = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**stated, "bos_token": "<bos>"}))
+    processor = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(json.dumps({**processor, "image_seq_length": 16}))
+    (folder / "processor_config.json").write_text(json.dumps({"processor_class": "PaliGemmaProcessor"}))
+    return folder
+
+
 def _write_model(folder: Path, name: str, tokens: Mapping[str, str]) -> None:
     """Replace the model of a folder by a random one of a spec.  tokens: fields of the config that are tokens' ids."""
     from zoo.saving import save_model

@@ -71,7 +71,17 @@ def test_labels():
 NOT_COMPARED = {"architectures", "id2label", "label2id", "tie_word_embeddings", "backbone_config", "sliding_window"}
 NOT_COMPARED |= {"pooler_output_size", "out_indices", "out_features"}
 # Their fields are configs.
-OF_PARTS = ("clip", "siglip", "siglip2", "vision-encoder-decoder", "idefics3", "smolvlm", "llava", "gemma3")
+OF_PARTS = (
+    "clip",
+    "siglip",
+    "siglip2",
+    "vision-encoder-decoder",
+    "idefics3",
+    "smolvlm",
+    "llava",
+    "gemma3",
+    "paligemma",
+)
 
 
 @pytest.mark.parametrize("model_type", [name for name in FAMILIES if name not in OF_PARTS])

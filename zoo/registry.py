@@ -77,6 +77,17 @@ _IDEFICS3 = Family(
         "language_model.layer": "text_model.layers",
     },
 )
+_GEMMA3 = Family(
+    module="zoo.models.gemma3_vision",
+    prefix="Gemma3",
+    **_IMAGE_TEXT,
+    processor="Gemma3ImageProcessor",
+    stages={
+        "vision_model.layer": "vision_tower.encoder.layers",
+        "connector": "multi_modal_projector",
+        "language_model.layer": "language_model.layers",
+    },
+)
 
 
 _SPEECH: Any = {
@@ -306,29 +317,10 @@ FAMILIES: dict[str, Family] = {
         heads=("Model", "Backbone"),
         processor="DINOv3ViTImageProcessor",
     ),
-    "gemma3": Family(
-        module="zoo.models.gemma3_vision",
-        prefix="Gemma3",
-        **_IMAGE_TEXT,
-        processor="Gemma3ImageProcessor",
-        stages={
-            "vision_model.layer": "vision_tower.encoder.layers",
-            "connector": "multi_modal_projector",
-            "language_model.layer": "language_model.layers",
-        },
-    ),
+    "gemma3": _GEMMA3,
     "idefics3": _IDEFICS3,
-    "llava": Family(
-        module="zoo.models.llava",
-        prefix="Llava",
-        **_IMAGE_TEXT,
-        processor="CLIPImageProcessor",
-        stages={
-            "vision_model.layer": "vision_tower.encoder.layers",
-            "connector": "multi_modal_projector",
-            "language_model.layer": "language_model.layers",
-        },
-    ),
+    "llava": replace(_GEMMA3, module="zoo.models.llava", prefix="Llava", processor="CLIPImageProcessor"),
+    "paligemma": replace(_GEMMA3, module="zoo.models.paligemma", prefix="PaliGemma", processor="SiglipImageProcessor"),
     "smolvlm": replace(_IDEFICS3, prefix="SmolVLM", classes="Idefics3", processor="SmolVLMImageProcessor"),
     "cohere": Family(module="zoo.models.cohere", prefix="Cohere", heads=_DECODER[:2]),
     "cohere2": Family(module="zoo.models.cohere2", prefix="Cohere2", heads=_DECODER[:2]),

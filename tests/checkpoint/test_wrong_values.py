@@ -26,15 +26,17 @@ WRONG = [
     *({"type": []}, {"rope_type": []}, [None], {"": {"": []}}, "y" * 100_000),
 ]
 VISION = {"model_type": "smolvlm_vision", "image_size": 512, "patch_size": 16}
+SIGLIP = {"model_type": "siglip_vision_model", "image_size": 896, "patch_size": 14}
 LOOKS = {"text_config": {"model_type": "llama", "vocab_size": 130_000}, "vision_config": VISION}
 PARTS = {  # without which there is no config
     "vision-encoder-decoder": {"encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr"}},
     "idefics3": LOOKS,
     "smolvlm": LOOKS,
     "llava": {**LOOKS, "vision_config": {"model_type": "clip_vision_model"}},
-    "gemma3": {
-        "text_config": {"model_type": "gemma3_text"},
-        "vision_config": {"model_type": "siglip_vision_model", "image_size": 896, "patch_size": 14},
+    "gemma3": {"text_config": {"model_type": "gemma3_text"}, "vision_config": SIGLIP},
+    "paligemma": {
+        "text_config": {"model_type": "gemma", "vocab_size": 257_216, "hidden_size": 2048},
+        "vision_config": SIGLIP,
     },
 }
 MORE = ("rope_scaling", "rope_parameters", "id2label", "num_labels", "label2id", "segmentation_indices", "head_dim")

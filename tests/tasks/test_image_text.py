@@ -18,11 +18,13 @@ from tests.image_text_checkpoint import (
     write_gemma3_checkpoint,
     write_image_text_checkpoint,
     write_llava_checkpoint,
+    write_paligemma_checkpoint,
 )
 from zoo.apps.cli import main
 from zoo.errors import BatchError, ConfigError, InputError, ZooError
 from zoo.generate import GenerationConfig, generate
 from zoo.inputs.image_prompt import ids_of
+from zoo.tasks.image_text import user_messages
 
 TOKENS = {"max_new_tokens": 10}
 
@@ -120,6 +122,27 @@ def test_other_families_answer_as_transformers_does(tmp_path, write):
     new = model.generate(**inputs, max_new_tokens=10, do_sample=False)[0, inputs["input_ids"].shape[1] :]
     ids = [i for i in new.tolist() if i not in read.generation.eos_token_id]
     assert read.chat(chat, **TOKENS) == processor.tokenizer.decode(ids, skip_special_tokens=False)
+
+
+def test_paligemma_answers_as_transformers_does(tmp_path):
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    import torch
+
+    folder = write_paligemma_checkpoint(tmp_path / "model")
+    read: Any = zoo.load(folder)
+    processor = transformers.AutoProcessor.from_pretrained(folder, backend="pil")
+    model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
+    for images in ([noise(0)], [noise(0), noise(1, 90, 31)]):
+        inputs = processor(text="<image>" * len(images) + "caption en", images=[images], return_tensors="pt")
+        inputs.pop("labels")
+        ours = read.chat_ids(user_messages(images, "caption en"), {})[0]
+        assert list(ids_of(ours)) == inputs["input_ids"][0].tolist()
+        new = model.generate(**inputs, max_new_tokens=10, do_sample=False)[0, inputs["input_ids"].shape[1] :]
+        ids = [i for i in new.tolist() if i not in read.generation.eos_token_id]
+        found = read([images], "caption en", **TOKENS)[0]
+        assert found == processor.tokenizer.decode(ids, skip_special_tokens=False)
+    with pytest.raises(InputError, match="the prompt has no image"):
+        read.chat([{"role": "user", "content": "caption en"}])
 
 
 def test_lists_give_lists_and_rows_are_those_alone(read):

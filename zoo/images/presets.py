@@ -85,10 +85,7 @@ PRESETS = {
     "Siglip2": Preset(
         {**_VIT, "size": None, "patch_size": 16, "max_num_patches": 256}, square=False, crops=False, pads=False
     ),
-    # image_seq_length, the number of an image's vectors, follows from config.json.
-    "Gemma3": Preset(
-        {**_VIT, "do_pan_and_scan": False, **PAN_AND_SCAN, "image_seq_length": 256}, crops=False, pads=False
-    ),
+    "Gemma3": Preset({**_VIT, "do_pan_and_scan": False, **PAN_AND_SCAN}, crops=False, pads=False),
     "Idefics3": _IDEFICS3,
     "SmolVLM": _IDEFICS3,
     "Segformer": Preset(

@@ -37,11 +37,11 @@ class ImageBatch(NamedTuple):
 
 
 # Keys that change nothing for an image: names, labels and annotations, how and where transformers returns its arrays.
-# do_convert_rgb is one of them, since zoo always converts.
+# do_convert_rgb is one of them, since zoo always converts, and image_seq_length, which follows from config.json.
 _IRRELEVANT = """
     image_processor_type feature_extractor_type processor_class _processor_class _valid_processor_keys _name_or_path
     auto_map transformers_version format do_convert_annotations return_segmentation_masks reduce_labels do_reduce_labels
-    do_convert_rgb data_format return_tensors device disable_grouping use_fast model_input_names
+    do_convert_rgb data_format return_tensors device disable_grouping use_fast model_input_names image_seq_length
 """.split()  # noqa: SIM905  (words, not quotes)
 _STEPS = ("do_resize", "do_pad_line", "do_center_crop", "do_rescale", "do_normalize", "do_pad")
 _VALUES = ("size", "resample", "crop_size", "rescale_factor", "image_mean", "image_std", "pad_size")

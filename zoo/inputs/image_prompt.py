@@ -25,7 +25,8 @@ class ImagePrompt:
     """A prompt, or a part of one: a slice is a prompt too, and shares the images.
 
     ids (T,): with image_token_id in the places of images.  keys (T,): what caches know the tokens by, the ids of words,
-    and negative numbers of the pixels in the places of images, which have all the same id.
+    and negative numbers of the pixels in the places of images, which have all the same id; of the whole prompt where
+    its first tokens attend to the last ones.
     """
 
     def __init__(self, ids: np.ndarray, keys: np.ndarray, images: _Images, before: int):
@@ -42,6 +43,8 @@ class ImagePrompt:
         if tiles:
             digests = [_numbers(tile, count) for tile, count in zip(tiles, counts, strict=True)]
             keys[ids == model.config.image_token_id] = np.concatenate(digests)
+            if model.reads_prefixes:  # no token's keys and values are those that it has in another prompt
+                keys = _numbers(keys, len(keys))
         return cls(ids, keys, _Images(model, tiles, counts), 0)
 
     def __len__(self) -> int:
@@ -56,7 +59,15 @@ class ImagePrompt:
 
     def first(self, count: int) -> ImagePrompt:
         """The first `count` tokens, and those after them that the last of them attends to."""
-        return self[: spans_of_chunks(len(self), count, self._images.model.token_types(self.ids[None]))[0][1]]
+        types = self.token_types
+        return self[: spans_of_chunks(len(self), count, None if types is None else types[None])[0][1]]
+
+    @property
+    def token_types(self) -> Any:
+        """(T,): 1 for tokens that attend to those of type 1 beside them; None: no token does."""
+        model = self._images.model
+        types = model.token_types(self.ids)
+        return None if types is None else model.decoder_types(types)
 
     def embeds(self) -> Array:
         """The vectors (T, D) of the tokens; images are computed whose places are among them."""
@@ -123,8 +134,8 @@ def keys_of(prompt: Any) -> Any:
     return prompt.keys if isinstance(prompt, ImagePrompt) else prompt
 
 
-def _numbers(tile: np.ndarray, count: int) -> np.ndarray:
-    """Negative numbers (count,) that follow from the pixels of a tile: 63 bits of its digest in each."""
-    given = hashlib.shake_256(f"{tile.shape} {tile.dtype}".encode())
-    given.update(np.ascontiguousarray(tile).data)
+def _numbers(x: np.ndarray, count: int) -> np.ndarray:
+    """Negative numbers (count,) that follow from an array, as of a tile's pixels: 63 bits of its digest in each."""
+    given = hashlib.shake_256(f"{x.shape} {x.dtype}".encode())
+    given.update(np.ascontiguousarray(x).data)
     return -1 - (np.frombuffer(given.digest(8 * count), np.uint64) >> np.uint64(1)).astype(np.int64)

@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array, GraphMethod
 from .heads import CausalLM
-from .image_prompt import ImagePrompt, ids_of
+from .image_prompt import ImagePrompt
 from .images import ImageInputs
 from .texts import TextInputs
 
@@ -36,6 +36,7 @@ class ImageTextModel(Pretrained):
 
     parts = ("vision_model", "language_model")
     keep_16bit = True
+    reads_prefixes: ClassVar[bool] = False  # True if all tokens of a prompt with images attend to each other
     vision_model: Any  # an ImageModel with `encode`
     language_model: Any  # a TextModel
 
@@ -44,12 +45,17 @@ class ImageTextModel(Pretrained):
         return self.language_model.like
 
     def token_types(self, ids: Array) -> Array | None:
-        """The token_type_ids (B, T) of ids: 1 for places of images, where those of one image attend to each other;
-        None where each token attends to those before it alone.
+        """The token_type_ids (B, T) of prompts with images, as transformers' processor makes them: 1 for places of
+        images, where those of one image attend to each other, or, where `reads_prefixes`, 0 for all; None where each
+        token attends to those before it alone.
         """
         if "token_type_ids" not in self.language_model.inputs:
             return None
-        return (ids == self.config.image_token_id) * 1
+        return ids * 0 if self.reads_prefixes else (ids == self.config.image_token_id) * 1
+
+    def decoder_types(self, types: Array) -> Array:
+        """Of these the decoder's, which are 1 for tokens that attend to those of type 1 beside them."""
+        return 1 - types if self.reads_prefixes else types
 
     @property
     def embeddings(self) -> Any:
@@ -113,9 +119,9 @@ class ImageTextModel(Pretrained):
             raise InputError("pixel_values need input_ids, which say where the images are: inputs_embeds are given")
         if t.input_ids is not None and (p is not None or t.cache is None):
             self.check_places(t.input_ids, 0 if p is None else p.pixel_values.shape[0] * self.image_length(p.grid))
-        if p is None:
-            return (t,)
-        return t if t.token_type_ids is not None else t._replace(token_type_ids=self.token_types(t.ids)), p
+        types = self.token_types(t.ids) if t.token_type_ids is None and p is not None else t.token_type_ids
+        t = t._replace(token_type_ids=None if types is None else self.decoder_types(types))
+        return (t,) if p is None else (t, p)
 
     def check_places(self, input_ids: Any, expected: int) -> None:
         """InputError if a text has another number of places than images have tokens."""
@@ -232,9 +238,10 @@ class ImageTextCausalLM(ImageTextModel):
         most, D = int(counts.max()), rows[0].shape[1]
         filled = [ops.cat([row, ops.zeros((most - row.shape[0], D), row)], 0)[None] for row in rows]
         padded, context = counts if (counts != most).any() else None, {}
-        types: list[Any] = [self.token_types(ids_of(one)) for one in prompts]
-        if types[0] is not None:
-            context["token_type_ids"] = np.stack([np.pad(row, (0, most - len(row))) for row in types])
+        if "token_type_ids" in self.language_model.inputs:
+            context["token_type_ids"] = types = np.zeros((len(rows), most), np.int64)
+            for to, one in zip(types, prompts, strict=True):
+                to[: len(one)] = one.token_types if isinstance(one, ImagePrompt) else 0
         steps = self.steps or self.language_model
         return steps.next_logits(None, padded, cache, inputs_embeds=ops.cat(filled, 0), **context)
 

@@ -281,11 +281,11 @@ class Generate(TextTask):
                 f"assistant_model has {its} tokens, and the model {ours}: expected a model with the same tokenizer"
             )
 
-    def prompt_ids(self, text: str) -> list[int]:
-        """The tokens of a text to go on from."""
+    def prompt_ids(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        """The tokens of a text to go on from, with those that the tokenizer adds to texts."""
         if len(text) > most_characters(self.max_tokens):
             raise InputError(f"the prompt has {len(text)} characters, and the context is {self.max_tokens} tokens")
-        ids = ids_within(self.tokenizer.backend, text, self.max_tokens, True)
+        ids = ids_within(self.tokenizer.backend, text, self.max_tokens, add_special_tokens)
         if len(ids) > 1 and ids[0] == ids[1] == self.tokenizer.bos_token_id:
             del ids[0]
         if not ids:

@@ -148,7 +148,11 @@ class ImageText(Generate):
         content = messages[0]["content"]
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         text = "".join(self.places.token if part["type"] == "image" else part["text"] for part in parts)
-        return self.prompt_ids(expansion(text))
+        if (prompt := self.places.prompt) is None:
+            return self.prompt_ids(expansion(text))
+        if self.places.token not in text:
+            raise InputError("the prompt has no image: this model answers texts about images alone")
+        return self.prompt_ids(expansion(prompt(text)), add_special_tokens=False)
 
     def _process(
         self, images: Sequence[Any], data_format: str | None = None, max_pixels: int = MAX_PIXELS

@@ -17,6 +17,8 @@ class ImagePlaces(NamedTuple):
     token: str
     expand: Callable[[Grid, int], str]
     repeated: str  # the token of each place, image_token_id
+    # How a model without a chat template has its one text, whose special tokens are then all in it.
+    prompt: Callable[[str], str] | None = None
 
 
 def _between_marks(begin: str, token: str, end: str) -> Callable[[Grid, int], str]:
@@ -54,11 +56,18 @@ def _plain_places(token: str) -> ImagePlaces:
     return ImagePlaces(token, lambda grid, count: token * count, token)
 
 
+def _text_after_images(text: str) -> str:
+    """PaliGemma's: images, the token that begins a text, the text, and the end of its line."""
+    *images, asked = text.split(IMAGE)
+    return f"{IMAGE.join([*images, ''])}<bos>{asked}\n"
+
+
 # model_type of config.json -> how its prompts have images.
 PLACES: dict[str, ImagePlaces] = {
     "gemma3": ImagePlaces(BEGIN, _between_marks(BEGIN, SOFT, "<end_of_image>"), SOFT),
     "idefics3": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
     "llava": _plain_places(IMAGE),
+    "paligemma": _plain_places(IMAGE)._replace(prompt=_text_after_images),
     "smolvlm": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
 }
 

@@ -14,6 +14,7 @@ class GemmaConfig(LlamaConfig):
     """hidden_act: "gelu", which the first files have, stands for the tanh approximation, as in transformers."""
 
     reads_mlp_bias: ClassVar[bool] = False
+    type_vocab_size: ClassVar[int] = 2  # in PaliGemma: 1 for the tokens of a prompt
     model_type: str = "gemma"
     vocab_size: int = 256000
     hidden_size: int = 3072
