@@ -150,6 +150,13 @@ def test_no_recording(client):
     assert "there is no field 'language'" in answer.json()["error"]["message"]
 
 
+def test_the_example_of_the_docs_is_answered(client):
+    paths = client.get("/openapi.json").json()["paths"]
+    for path in (PATH, "/v1/audio/translations"):
+        asked = paths[path]["post"]["requestBody"]["content"]["application/json"]["example"]
+        assert client.post(path, json=asked).status_code == 200
+
+
 def test_words_through_run(client, folder):
     wanted = zoo.load(folder)(sound(), language="en", word_timestamps=True)
     for asked in ({"return_timestamps": "word"}, {"word_timestamps": True}):

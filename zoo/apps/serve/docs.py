@@ -26,6 +26,9 @@ PICTURE = (  # white, 32 x 32
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAAAAABWESUoAAAAFklEQVR42mP4TwAwjCoYVTCqYKQqAAA/aPwuqUTQyAAAAA"
     "BJRU5ErkJggg=="
 )
+SOUND = (  # silence, 16 samples
+    "data:audio/wav;base64,UklGRjQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YRAAAACAgICAgICAgICAgICAgICA"
+)
 # Path -> a request that any model of its kind takes.
 EXAMPLES: dict[str, dict[str, Any]] = {
     "/v1/embeddings": {"input": ["A cat.", "A dog."]},
@@ -37,6 +40,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "/v1/tables": {"file": PICTURE},
     "/v1/read": {"file": PICTURE},
     "/v1/ocr": {"file": PICTURE},
+    "/v1/audio/transcriptions": {"file": SOUND, "response_format": "verbose_json"},
+    "/v1/audio/translations": {"file": SOUND},
     "/tokenize": {"prompt": "A cat."},
 }
 # Path -> the type of its requests, a summary, and the kinds of models that answer; none: all.
