@@ -58,7 +58,7 @@ def other(models, **options) -> Any:
             "input is an empty list, expected a list of at least 1 item",
         ),
         ("/v1/embeddings", b'{"input": "a", "model": "modl"}', 404, "model", "did you mean 'model'"),
-        ("/v1/embeddings", b'{"input": "a", "model": "chat"}', 400, "model", "chat is for generate"),
+        ("/v1/embeddings", b'{"input": "a", "model": "chat"}', 400, "model", "chat is a model for generate"),
         ("/v1/embeddings", b'{"input": [[1, 99999]]}', 400, "input", "check_embedding_ctx_length=False"),
         ("/v1/embeddings", b'{"input": [[1], "a"]}', 400, "input", "input[1] is 'a', expected texts alone"),
         ("/v1/embeddings", b'{"input": [1, [1]]}', 400, "input", "input[0] is 1, expected texts alone"),
@@ -97,6 +97,7 @@ def other(models, **options) -> Any:
         ("/tokenize", b'{"model": "model"}', 400, "prompt", "either prompt or messages"),
         ("/v1/tables", b'{"file": ""}', 404, "model", "'tables' is not served here"),
         ("/v1/nothing", b"{}", 404, None, "there is no '/v1/nothing' here"),
+        ("/chat/completions", b"{}", 404, None, "there is no '/chat/completions' here: use /v1/chat/completions"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -106,6 +107,14 @@ def test_wrong_requests(client, path, body, status, param, message):
     assert (answer.status_code, error["type"]) == (status, "invalid_request_error")
     assert message in error["message"]
     assert error["param"] == param
+
+
+def test_paths_of_other_servers(client):
+    from zoo.apps.serve.app import PEER_PATHS
+
+    for path, ours in PEER_PATHS.items():
+        status, _, message = problem(client.post(path, content=b"{}"))
+        assert (status, message) == (404, f"there is no {path!r} here: use {ours} (GET /docs lists all)")
 
 
 def test_a_method_that_is_not_there(client):

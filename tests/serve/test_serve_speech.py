@@ -133,7 +133,10 @@ def test_json_and_bodies(client, folder):
         ({"chunking_strategy": "server_vad"}, "chunking_strategy"),
         ({"timestamp_granularities[]": "word"}, "timestamp_granularities: they are for response_format"),
         ({"timestamp_granularities[]": "char", "response_format": "verbose_json"}, "timestamp_granularities"),
-        ({"model": "stories260k"}, "stories260k is for generate, and this endpoint for automatic-speech-recognition"),
+        (
+            {"model": "stories260k"},
+            "this path needs one for automatic-speech-recognition",
+        ),
         ({"hotwords": "bear"}, "there is no field 'hotwords'"),
     ],
 )

@@ -67,6 +67,18 @@ PROBLEM = "zoo.problem"  # the key of a scope for why a request was refused, whi
 OPEN = ("/health", "/ready")  # answered without a key
 DOCS = ("/docs", "/openapi.json")  # too: a browser has no key yet; they name the models, as /ready does
 
+# Paths of other servers (Ollama, TEI, TGI, llama.cpp, whisper.cpp) -> zoo's.
+PEER_PATHS = {
+    **dict.fromkeys(("/api/generate", "/generate", "/generate_stream", "/completion"), "/v1/completions"),
+    **dict.fromkeys(("/api/chat", "/chat", "/v1/messages"), "/v1/chat/completions"),
+    **dict.fromkeys(("/api/embed", "/api/embeddings", "/embed", "/embed_all"), "/v1/embeddings"),
+    **dict.fromkeys(("/score", "/v1/score"), "/v1/rerank"),
+    "/predict": "/v1/classify",
+    "/inference": "/v1/audio/transcriptions",
+    **dict.fromkeys(("/api/tags", "/info"), "/v1/models"),
+    **dict.fromkeys(("/ping", "/healthz", "/livez"), "/health"),
+}
+
 
 class Endpoint(NamedTuple):
     """kinds: of the models that answer; none: all.  model: the one without a name in a request."""
@@ -255,7 +267,9 @@ def application(
         path = request.scope["path"]  # and not request.url, which a query that is not UTF-8 cannot make
         if status == 404:
             paths = [route.path for route in routes]
-            problem = f"there is no {path!r:.100} here{nearest(path, paths)} (GET /docs lists all)"
+            other = PEER_PATHS.get(path, f"/v1{path}")
+            guess = f": use {other}" if other in paths else nearest(path, paths)
+            problem = f"there is no {path!r:.100} here{guess} (GET /docs lists all)"
         elif status == 405:
             other = "POST" if request.method == "GET" else "GET"
             problem = f"{request.method} is not for {path}, expected {other}"

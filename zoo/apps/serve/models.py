@@ -144,7 +144,9 @@ class Models:
             raise ApiError(503, f"the model {one.id} is being loaded", code="model_loading", wait=2)
         if kinds and one.kind not in kinds:
             raise ApiError(
-                400, f"{one.id} is for {one.kind}, and this endpoint for {' or '.join(kinds)}", param="model"
+                400,
+                f"{one.id} is a model for {one.kind}, and this path needs one for {' or '.join(kinds)}",
+                param="model",
             )
         return one
 
