@@ -353,8 +353,10 @@ def test_every_example_of_the_description_is_answered(client):
     }
     answered = 0
     for path, content in asked.items():
-        example = content["application/json"]["example"]
-        if "model" in example:  # one is served for the path
+        example = content["application/json"].get(
+            "example", {}
+        )  # none where no model that is served has the path's kind
+        if "model" in example:
             answer = client.post(path, json=example)
             assert answer.status_code == 200, (path, answer.text)
             answered += 1
