@@ -132,6 +132,11 @@ FAMILIES: dict[str, Family] = {
         tasks={"ForPreTraining": "fill-mask"},
     ),
     "roberta": Family(module="zoo.models.roberta", prefix="Roberta", heads=(*_TEXT, "ForCausalLM")),
+    "roberta-prelayernorm": Family(
+        module="zoo.models.roberta_prelayernorm",
+        prefix="RobertaPreLayerNorm",
+        heads=("Model", "ForMaskedLM", "ForSequenceClassification"),
+    ),
     "xlm-roberta": Family(
         module="zoo.models.roberta", prefix="XLMRoberta", classes="Roberta", heads=(*_TEXT, "ForCausalLM")
     ),

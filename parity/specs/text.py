@@ -59,6 +59,7 @@ _roberta = partial(_text, model_type="roberta", prefix="Roberta", base=_ROBERTA,
 _roberta = partial(_roberta, reserved=2)
 _xlmr = partial(_roberta, model_type="xlm-roberta", prefix="XLMRoberta", tokenizer="sentencepiece")
 _xlmr = partial(_xlmr, base={**_ROBERTA, "vocab_size": 250002})
+_prenorm = partial(_roberta, model_type="roberta-prelayernorm", prefix="RobertaPreLayerNorm")
 _camembert = partial(_roberta, model_type="camembert", prefix="Camembert", tokenizer="sentencepiece")
 _camembert = partial(_camembert, base={**_ROBERTA, "vocab_size": 32005, "bos_token_id": 5, "eos_token_id": 6})
 
@@ -128,6 +129,9 @@ SPECS: dict[str, TextSpec] = {
     "roberta-base-squad2": _roberta("deepset/roberta-base-squad2", "ForQuestionAnswering"),
     "roberta-swag": _roberta("save_pretrained", "ForMultipleChoice", pooler=True),
     "roberta-decoder": _roberta("save_pretrained", "ForCausalLM", _DECODER),
+    "efficient_mlm_m0.40": _prenorm("andreasmadsen/efficient_mlm_m0.40", "ForMaskedLM", full=True),
+    "prelayernorm-bare": _prenorm("save_pretrained", "Model", pooler=True),
+    "prelayernorm-classifier": _prenorm("save_pretrained", "ForSequenceClassification", labels(count=3), dtype="F16"),
     "xlm-roberta-base": _xlmr("FacebookAI/xlm-roberta-base", "ForMaskedLM", pooler=True, full=True),
     "bge-m3": _xlmr(
         "BAAI/bge-m3", "Model", {"max_position_embeddings": 8194}, pooler=True, format="bin", pooling="cls"

@@ -43,6 +43,7 @@ REFUSED = [
     ("layoutlmv3", {"shape_size": 64}, ConfigError),
     ("layoutlmv3", {"rel_pos_bins": 2}, ConfigError),
     ("layoutlmv3", {"max_2d_position_embeddings": 2048}, ConfigError),
+    ("roberta-prelayernorm", {"is_decoder": True}, UnsupportedError),
     ("eurobert", {"clf_pooling": "mean"}, UnsupportedError),
     ("eurobert", {"classifier_pooling": "cls"}, UnsupportedError),
     ("convnextv2", {"depths": [3, 3]}, ConfigError),

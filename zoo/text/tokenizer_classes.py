@@ -344,7 +344,7 @@ CLASSES: dict[str, TokenizerClass] = {
 BACKEND = "TokenizersBackend"
 CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(("bert", "electra", "distilbert", "nomic_bert"), "BertTokenizer"),
-    **dict.fromkeys(("roberta", "bart"), "RobertaTokenizer"),
+    **dict.fromkeys(("roberta", "roberta-prelayernorm", "bart"), "RobertaTokenizer"),
     **dict.fromkeys(("xlm-roberta", "gte", "trocr"), "XLMRobertaTokenizer"),
     **dict.fromkeys(("gpt2", "opt", "starcoder2", "phi"), "GPT2Tokenizer"),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), "Qwen2Tokenizer"),
