@@ -29,8 +29,8 @@ class EuroBertConfig(LlamaConfig):
     eos_token_id: int | list[int] | None = 128001
 
     def __post_init__(self) -> None:
-        self.divides("num_attention_heads", "hidden_size")
         super().__post_init__()
+        self.divides("num_attention_heads", "hidden_size")
         if self.classifier_pooling not in POOLINGS:
             raise UnsupportedError(
                 f"classifier_pooling = {self.classifier_pooling!r} is not implemented, only {', '.join(POOLINGS)} are"
