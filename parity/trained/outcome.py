@@ -1,0 +1,24 @@
+"""What a row measures."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+RELATIVE_LIMIT = 1e-3  # what zoo and a peer that does the same may be apart, as a part of the figure
+
+
+class Outcome(NamedTuple):
+    """A figure of zoo's, and those of peers on the same weights.
+
+    same: the peers that do the same, whose figure must be zoo's to RELATIVE_LIMIT; the others are shown beside them.
+    """
+
+    measure: str
+    zoo: float
+    peers: dict[str, float]
+    same: tuple[str, ...] = ("transformers",)
+
+    @property
+    def holds(self) -> bool:
+        return all(math.isclose(self.zoo, self.peers[name], rel_tol=RELATIVE_LIMIT) for name in self.same)
