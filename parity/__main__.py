@@ -313,7 +313,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--full", action="store_true", help=f"{full} (up to 5 GB of memory)")
     add("--list", action="store_true", help="show what --all would run")
-    add("--device", help="where both run: cpu (zoo on NumPy, the default), onnx (zoo), torch:cpu, cuda, cuda:1, ...")
+    add("--device", help="where both run: cpu (zoo on NumPy, the default), onnx, openvino (zoo), torch:cpu, cuda, ...")
     add("--dtype", default="float32", choices=DTYPES, help="element type (default float32)")
     rounded = "compare a model with its matrices rounded so to itself in float32; with --device onnx by its graphs"
     add("--weights", choices=sorted(ALL_LIMITS), help=rounded)

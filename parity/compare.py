@@ -84,6 +84,9 @@ RULES: dict[tuple[str, str], Rule] = {
     ("torch", "float32"): FLOAT32,
     ("torch", "float16"): multiple(2**-10),
     ("torch", "bfloat16"): multiple(2**-7),
+    ("openvino", "float32"): FLOAT32,
+    ("openvino", "float16"): multiple(2**-10),
+    ("openvino", "bfloat16"): multiple(2**-7),
 }
 
 
@@ -93,8 +96,8 @@ def rule_for(backend: str, dtype: str) -> Rule:
         return RULES[backend, dtype]
     if any(known == dtype for _, known in RULES):
         raise UnsupportedError(
-            f"{dtype} needs torch, as NumPy computes in float32 whatever the weights are: add --device torch:cpu, or "
-            "--device cuda"
+            f"{dtype} needs torch or OpenVINO, as NumPy and ONNX Runtime compute in float32 whatever the weights are: "
+            "add --device torch:cpu, --device cuda or --device openvino"
         )
     known = ", ".join(dict.fromkeys(d for _, d in RULES))
     raise UnsupportedError(f"no rule is set for {dtype} on {backend}, only for {known}")

@@ -40,11 +40,12 @@ class _Staged(Runner):
             return _Named({**found, **named})
 
         made: Callable[..., Any] = MethodType(run_in_stages, fn.__self__)  # type: ignore[attr-defined]
-        traced: Traced = trace(made, *records)
+        form: Any = {"standard": self.runner.runtime.standard_only, "precision": self.runner.runtime.precision}
+        traced: Traced = trace(made, *records, **form)
         if not traced.signature.fits(*records):
-            traced = trace(made, *records, any_size=True)
+            traced = trace(made, *records, any_size=True, **form)
         with tempfile.TemporaryDirectory(prefix="parity-", ignore_cleanup_errors=True) as folder:
-            graph = self.runner.open_graph(write_graph(traced, Path(folder), "stages", ""))
+            graph = self.runner.open_graph(write_graph(traced, Path(folder), "stages", ""), "stages")
             arrays = graph.session(traced.signature.feed(*records))
         for one, array in zip(traced.signature.outputs, arrays, strict=True):
             self.found[one.name] = array.transpose(0, 2, 3, 1) if one.is_image else array

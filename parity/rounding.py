@@ -18,6 +18,7 @@ import zoo
 from zoo.apps.gguf_export.export import TYPES, export, package
 from zoo.checkpoint.files import Checkpoint
 from zoo.checkpoint.modules import is_sentence_encoder
+from zoo.devices import placement
 from zoo.hub import find
 from zoo.loading import model_of
 from zoo.options import Options
@@ -48,7 +49,7 @@ class Rounded(NamedTuple):
 def run_rounded(case: Case, weights: str, *, device: str | None = None, seed: int = 0) -> Rounded:
     """On random checkpoints only the arithmetic has a limit: their rounding errors say nothing about real ones."""
     with case.files(seed) as checkpoint, _open_checkpoint(checkpoint, weights) as (other, said):
-        on_onnx = device is not None and device.startswith("onnx")
+        on_onnx = placement(device).engine is not None
         wide = model_of(checkpoint, device=None if on_onnx else device, dtype="float32")
         rounded = model_of(other, device=device, **said)
         given = given_to(wide, checkpoint.folder, seed)

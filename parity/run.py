@@ -135,15 +135,16 @@ def run(
 
 
 def backend_of(device: str | None) -> str:
-    """The back end of a device's name: "numpy", "onnx" or "torch"."""
+    """The back end of a device's name: "numpy", "onnx", "openvino" or "torch"."""
     found = placement(device)
-    return "onnx" if found.engine else found.backend.__name__.rpartition("on_")[2]
+    return str(device).partition(":")[0] if found.engine else found.backend.__name__.rpartition("on_")[2]
 
 
 def run_zoo(checkpoint: Checkpoint, device: str | None, dtype: str, seed: int) -> tuple[Any, str, Given, Side]:
     """The config, the class's name, what the model is given, and what it makes of it."""
     # NumPy computes in float32, whether it widens 16-bit weights at once or keeps them: as `zoo.load` has it.
-    model = model_of(checkpoint, device=device, dtype=dtype if backend_of(device) == "torch" else None, strict=True)
+    own = dtype if backend_of(device) == "torch" or dtype != "float32" else None
+    model = model_of(checkpoint, device=device, dtype=own, strict=True)
     given = given_to(model, checkpoint.folder, seed)
     texts: list[Written] = []
     failure = ""

@@ -49,9 +49,10 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
     With a literal task, type checkers know the return type.
     device: None or "cpu" runs on NumPy, without torch; "auto" on the fastest of CUDA, ONNX Runtime and NumPy that is
     installed, or on what ZOO_DEVICE in the environment names; "onnx", "onnx:cuda", "onnx:coreml", ... on ONNX Runtime;
-    "cuda", "cuda:1", "torch:cpu" on torch.
-    dtype: "float32" or "float64"; on torch also "float16" and "bfloat16", by default the file's own.  For files with
-    packed matrices (GGUF, ...) the 16-bit types concern only the activations.
+    "openvino" on OpenVINO; "cuda", "cuda:1", "torch:cpu" on torch.
+    dtype: "float32" or "float64"; on torch also "float16" and "bfloat16", by default the file's own; on OpenVINO these
+    where the processor has them, by default "float32".  For files with packed matrices (GGUF, ...) the 16-bit types
+    concern only the activations.
     weights: "int8" or "int4" quantises the matrices while they are loaded, to a quarter or a seventh of float32's
     memory (docs/quantised.md has the cost).  Checkpoints saved quantised need no option.
     revision: a branch, tag or commit of the repository.  local_files_only: never use the network.

@@ -63,7 +63,7 @@ def _has_cuda() -> bool:
 
 
 def placement(device: str | None, *, trainable: bool = False) -> Placement:
-    """The placement of a device: None or "cpu", "onnx", "onnx:cuda", "torch:cpu", "cuda", ...
+    """The placement of a device: None or "cpu", "onnx", "onnx:cuda", "openvino", "torch:cpu", "cuda", ...
 
     trainable: the model needs gradients, which only torch computes.  UnsupportedError: an unknown device, one that this
     machine does not have, or one that cannot train.
@@ -116,7 +116,7 @@ def _on_torch(device: str) -> Placement:
 
 
 def _unsupported_error(device: str) -> UnsupportedError:
-    known = ("cpu", "onnx", "onnx:cuda", "cuda", "cuda:1", "torch:cpu", AUTO)
+    known = ("cpu", "onnx", "onnx:cuda", "openvino", "cuda", "cuda:1", "torch:cpu", AUTO)
     names = ", ".join(map(repr, known[:-1]))
     return UnsupportedError(
         f"{device!r} is not supported, expected {names} or {AUTO!r}{nearest(device, known)}", argument="device"

@@ -19,16 +19,16 @@ from .errors import UnsupportedError
 
 @runtime_checkable
 class DeviceEngine(Protocol):
-    """A module that runs models on a device of its own, which a user names: "onnx", "onnx:cuda"."""
+    """A module that runs models on a device of its own, which a user names: "onnx", "onnx:cuda", "openvino"."""
 
     QUANTISES: Sequence[str]  # values of `weights=` that the engine applies itself
 
-    def check(self, device: str) -> object:
-        """Raise UnsupportedError for a device that this machine does not have."""
+    def check(self, device: str, dtype: str | None = None) -> object:
+        """Raise UnsupportedError for a device or a dtype that this machine does not have."""
         ...
 
-    def attach(self, model: Any, device: str, files: Iterable[Path], weights: str | None) -> None:
-        """Let the engine run a model and the models inside it."""
+    def attach(self, model: Any, device: str, files: Iterable[Path], weights: str | None, dtype: str | None) -> None:
+        """Let the engine run a model and the models inside it; dtype: of its products, None for float32."""
         ...
 
 
@@ -51,7 +51,7 @@ class Kernels(Protocol):
 
 
 # Device that a user names -> the DeviceEngine.
-DEVICES: dict[str, str] = {"onnx": "zoo.engines.onnx.runner"}
+DEVICES: dict[str, str] = {"onnx": "zoo.engines.onnx.runner", "openvino": "zoo.engines.openvino.runner"}
 GPU_RUNNERS = "zoo.engines.cuda_graphs"
 KERNELS = "zoo.engines.triton"
 

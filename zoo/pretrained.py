@@ -181,8 +181,10 @@ class Pretrained(Trainable):
             device = resolve_device(AUTO, "torch" if trainable else dtype or ("bfloat16" if kept else None))
         where = placement(device, trainable=trainable)
         engine = where.engine
-        if engine is not None and dtype not in (None, "float32"):
-            raise UnsupportedError(f"{device!r} computes in float32, and dtype is {dtype!r}", argument="device")
+        of_engine = None
+        if engine is not None and dtype is not None:  # the arrays stay as they are: the engine converts them
+            engine.check(str(device), dtype)
+            of_engine, dtype = dtype, "float32" if dtype == "float32" else None
         choice = _choice(weights, named)
         if choice is not None and trainable:
             raise UnsupportedError(
@@ -225,7 +227,7 @@ class Pretrained(Trainable):
         if trainable:
             make_trainable(model)
         if engine is not None:
-            engine.attach(model, str(device), source.files, weights)
+            engine.attach(model, str(device), source.files, weights, of_engine)
         return model
 
     @classmethod

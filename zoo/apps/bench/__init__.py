@@ -16,7 +16,12 @@ from ...options import Options
 from ...task_kinds import TASKS
 from ...tasks import find_task
 
-ZOO = {"zoo": "cpu", "zoo-onnx": "onnx", "zoo-torch": "torch:cpu"}  # contender -> its device
+ZOO = {
+    "zoo": "cpu",
+    "zoo-onnx": "onnx",
+    "zoo-openvino": "openvino",
+    "zoo-torch": "torch:cpu",
+}  # contender -> its device
 PEERS = ("sentence-transformers", "transformers", "llama-cpp")
 # Tasks whose inputs can be made up.
 MEASURED_TASKS = [
@@ -41,9 +46,9 @@ def bench(
 ) -> dict[str, Any]:
     """Measure a checkpoint; options: `revision` and `local_files_only` of `zoo.load`.
 
-    against: contenders, of "zoo", "zoo-onnx", "zoo-torch", "sentence-transformers", "transformers", "llama-cpp"; by
-    default all that are installed and run the task.  seconds: for the rounds of each.  count: texts, pictures or new
-    tokens of a round.  device, weights: of zoo, instead of each of its engines.
+    against: contenders, of "zoo", "zoo-onnx", "zoo-openvino", "zoo-torch", "sentence-transformers", "transformers",
+    "llama-cpp"; by default all that are installed and run the task.  seconds: for the rounds of each.  count: texts,
+    pictures or new tokens of a round.  device, weights: of zoo, instead of each of its engines.
 
     The result has for each contender `load` and `first` in seconds, `rate` per second in the best round, and `memory`,
     the most bytes that its process held; or `error`.
@@ -70,7 +75,8 @@ def bench(
 
 
 def _engines() -> list[str]:
-    needs = {"zoo": (), "zoo-onnx": ("onnx", "onnxruntime"), "zoo-torch": ("torch",)}
+    onnx = "onnx", "onnxruntime"
+    needs = {"zoo": (), "zoo-onnx": onnx, "zoo-openvino": ("openvino", *onnx), "zoo-torch": ("torch",)}
     return [one for one, packages in needs.items() if all(importlib.util.find_spec(package) for package in packages)]
 
 

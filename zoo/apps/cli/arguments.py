@@ -82,16 +82,16 @@ def _add_lock(add: Add) -> None:
 
 def _on(add: Add) -> None:
     add = add.group(ENGINE)
-    device = "cpu (NumPy); onnx, onnx:cuda, ... (ONNX Runtime); cuda, cuda:1, torch:cpu (torch); auto (ZOO_DEVICE, or "
-    device += "else the fastest that is installed).  The default is auto for chat, demo, map and several pages of "
-    device += "table, and cpu otherwise"
+    device = "cpu (NumPy); onnx, onnx:cuda, ... (ONNX Runtime); openvino; cuda, cuda:1, torch:cpu (torch); auto "
+    device += "(ZOO_DEVICE, or else the fastest that is installed).  The default is auto for chat, demo, map and "
+    device += "several pages of table, and cpu otherwise"
     add("--device", help=device)
 
 
 def _add_device(add: Add) -> None:
     add = add.group(ENGINE)
     _on(add)
-    add("--dtype", help="float32 or float64; on torch also float16 and bfloat16")
+    add("--dtype", help="float32 or float64; on torch, and with openvino where the CPU has them, float16 and bfloat16")
     add("--weights", choices=("int8", "int4"), help=WEIGHTS_HELP)
     no_graphs = "on a GPU launch kernels one by one, not as CUDA graphs"
     add("--no-graphs", dest="graphs", action="store_const", const=False, help=no_graphs)
@@ -160,7 +160,7 @@ def _info(add: Add) -> None:
 def _bench(add: Add) -> None:
     task_argument(add, help="the task to measure, if not the checkpoint's own: ")
     add("--weights", choices=("int8", "int4"), help=WEIGHTS_HELP)
-    all_of = "zoo, zoo-onnx, zoo-torch, sentence-transformers, transformers, llama-cpp (all that run it)"
+    all_of = "zoo, zoo-onnx, zoo-openvino, zoo-torch, sentence-transformers, transformers, llama-cpp (all that run it)"
     add("--against", metavar="LIST", help=f"contenders, of {all_of}")
     add("--seconds", type=float, default=5, metavar="F", help="for the rounds of each contender (5)")
     add("--count", type=_count, default=64, metavar="N", help="texts, pictures or new tokens of a round (64)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,11 +16,11 @@ import numpy as np
 
 from ...errors import CheckpointError
 from ...guards.confined import Confined, FailedError, Job, StoppedError
-from .cache import root
+from .cache import CachedGraph, root
 from .ops.graph import OPERATORS
-from .session import Session
 from .signature import Signature
 
+Run = Callable[[Mapping[str, np.ndarray]], list[np.ndarray]]
 VERSION = 1  # the version of the checks
 # Bytes of weights that are run with in a second, at the slowest.
 MIN_BYTES_PER_SECOND = 50 << 20
@@ -41,14 +41,14 @@ JOB = Job(
 class CheckedSession:
     """The session of an exported graph, which starts at the first call, once the graph is known to be harmless.
 
-    path: the ONNX file.  weight_bytes: of the file beside it.  CheckpointError: the graph is not one of zoo's, takes
-    too much, or has other outputs than its signature says, or NaN.
+    sha256: of the ONNX file.  open_graph: makes the session.  CheckpointError: the graph is not one of zoo's, takes too
+    much, or has other outputs than its signature says, or NaN.
     """
 
-    def __init__(self, path: Path, sha256: str, provider: str, weight_bytes: int, signature: Signature):
-        self._path, self._provider, self._weight_bytes, self._signature = path, provider, weight_bytes, signature
-        self._known = approval_marker(sha256, weight_bytes, signature)
-        self._session: Session | None = None
+    def __init__(self, graph: CachedGraph, sha256: str, open_graph: Callable[[], Run]):
+        self._path, self._weight_bytes, self._signature = graph.onnx, graph.weight_bytes, graph.signature
+        self._known, self._open = approval_marker(sha256, graph.weight_bytes, graph.signature), open_graph
+        self._session: Run | None = None
         self._lock = threading.Lock()
 
     def __call__(self, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
@@ -57,7 +57,7 @@ class CheckedSession:
                 if not self._known.exists():
                     self._check(feeds)
                     remember(self._known)
-                self._session = Session(self._path, self._provider, None, self._weight_bytes)
+                self._session = self._open()
         found = self._session(feeds)
         try:
             self._signature.check_outputs(feeds, found)

@@ -127,7 +127,8 @@ class OnnxDecoder:
 
         def make(precision: Any) -> Traced:
             form: Any = {"in_place": in_place, "every": every, "embeds": embeds, "drops": self._runner.drops_tokens}
-            return trace_step(self._model, seen, precision=precision, **form)
+            standard = self._runner.runtime.standard_only and not in_place
+            return trace_step(self._model, seen, standard, precision, **form)
 
         form = (", in place" if in_place else ", every" if every else "") + (", vectors" if embeds else "")
         return self._runner.graph_of(name + form, self._model, make)
@@ -152,7 +153,7 @@ class OnnxDecoder:
         """Store the keys and values of the encoder's states in the cache."""
         name = f"{type(self._model).__name__}.cross"
         graph = self._runner.graph_of(
-            name, self._model, lambda precision: trace_cross(self._model, precision=precision)
+            name, self._model, lambda precision: trace_cross(self._model, self._runner.runtime.standard_only, precision)
         )
         found = graph.session({"encoder_hidden_states": np.ascontiguousarray(c.encoder_states)})
         for i, (k, v) in enumerate(zip(found[::2], found[1::2], strict=True)):

@@ -16,6 +16,7 @@ from ...optional import pip_install
 from ...quant import QuantRows
 from .ops.graph import Branch, Made, Node, Recipe, Stored
 from .ops.packed import tiles
+from .session import Place
 
 if TYPE_CHECKING:
     from .trace import Traced
@@ -117,6 +118,35 @@ def save_placed(traced: Traced, path: Path, places: Places) -> None:
     model = model_proto(replace(traced, constants=inline, nodes=(*nodes, *traced.nodes)))
     model.graph.initializer.extend(tensors)
     path.write_bytes(model.SerializeToString())
+
+
+def without_constants(data: bytes) -> tuple[bytes, dict[str, tuple[str, Place]]]:
+    """A graph with its constants of other files as inputs; and for each the file's name and its place there."""
+    onnx = _onnx()
+    model, places, inline = onnx.load_model_from_string(data), {}, []
+    graph = model.graph
+    for one in graph.initializer:
+        if one.data_location != one.EXTERNAL:
+            inline.append(one)
+            continue
+        where = {entry.key: entry.value for entry in one.external_data}
+        wide = one.data_type == one.BFLOAT16
+        dtype = np.dtype(np.uint16) if wide else onnx.helper.tensor_dtype_to_np_dtype(one.data_type)
+        places[one.name] = where["location"], Place(str(dtype), tuple(one.dims), int(where.get("offset", 0)))
+        graph.input.append(onnx.helper.make_tensor_value_info(one.name, one.data_type, list(one.dims)))
+    del graph.initializer[:]
+    graph.initializer.extend(inline)
+    return model.SerializeToString(), places
+
+
+def contrib_operators(data: bytes) -> list[str]:
+    """The operators of a graph, in order, that are not of the ONNX standard."""
+    found, waiting = set(), list(_onnx().load_model_from_string(data).graph.node)
+    while waiting:
+        node = waiting.pop()
+        found |= {node.op_type} if node.domain else set()
+        waiting += (inner for attribute in node.attribute for inner in attribute.g.node)
+    return sorted(found)
 
 
 def numbers(part: np.ndarray | QuantRows | Made) -> np.ndarray | None:

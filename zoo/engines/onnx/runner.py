@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -32,8 +32,7 @@ from .decoder import OnnxDecoder, ensure_capacity
 from .exported import INDEX, about_export
 from .int8 import has_cheap_products, has_exact_sums, int8, of_steps, precision_of
 from .ops.packed import Int4, is_exact
-from .session import Session
-from .session import provider_of as check
+from .session import OnnxRuntime, provider_of
 from .signature import Signature
 from .trace import Traced, trace
 
@@ -44,6 +43,34 @@ FIELDS_WITH_DEFAULTS = ("mask", "token_type_ids", "encoder_mask", "bool_masked_p
 MAX_GRAPHS = 8  # graphs of one method and form of records; each is for other lengths
 
 
+class Runtime(Protocol):
+    """What runs graphs: ONNX Runtime by one of its providers, or another library."""
+
+    @property
+    def standard_only(self) -> bool:
+        """True if it runs only operators of the ONNX standard."""
+        ...
+
+    @property
+    def on_cpu(self) -> bool:
+        """True if its graphs are laid out for ONNX Runtime's CPU: see `GraphBuilder`."""
+        ...
+
+    @property
+    def precision(self) -> Any:
+        """The precision of graphs whose matrices are not rounded: see `GraphBuilder`."""
+        ...
+
+    @property
+    def in_place(self) -> bool:
+        """True if a decoder's step writes to its cache, by GroupQueryAttention."""
+        ...
+
+    def open(self, graph: CachedGraph, method: str) -> Callable[..., list[np.ndarray]]:
+        """A session of a graph on disk.  method: its name in messages."""
+        ...
+
+
 class OpenGraph(NamedTuple):
     """A graph with the session that runs it."""
 
@@ -52,12 +79,11 @@ class OpenGraph(NamedTuple):
 
 
 class OnnxRunner(Runner):
-    """Runs a model's methods by sessions of ONNX Runtime.  Threads may share it."""
+    """Runs a model's methods by sessions of a runtime.  Threads may share it."""
 
-    def __init__(self, model: Pretrained, device: str, files: Iterable[Path] = (), precision: str = "float32"):
+    def __init__(self, model: Pretrained, runtime: Runtime, files: Iterable[Path] = (), precision: str = "float32"):
         """precision: of matrix products, "float32", "int8" or "int4"."""
-        self._model, self._device, self._files, self.precision = model, device, tuple(files), precision
-        self._provider = check(device)
+        self._model, self.runtime, self._files, self.precision = model, runtime, tuple(files), precision
         self._lock = threading.RLock()
         self._graphs: dict[Any, list[OpenGraph]] = {}
         self._folder: GraphFolder | None = None
@@ -66,7 +92,7 @@ class OnnxRunner(Runner):
         self._states = [file_state(os.stat(path)) for path in self._files]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OnnxRunner, (self._model, self._device, self._files, self.precision)  # a copy has no graphs yet
+        return OnnxRunner, (self._model, self.runtime, self._files, self.precision)  # a copy has no graphs yet
 
     def __len__(self) -> int:
         """The number of open graphs."""
@@ -91,8 +117,7 @@ class OnnxRunner(Runner):
 
     def in_place(self, model: CausalLM) -> bool:
         """Return True if a decoder's steps write to its cache, which GroupQueryAttention does on CPUs."""
-        fits = model.cache_shape[2] % 8 == 0 and not model.adds_bias
-        return self._provider == "CPUExecutionProvider" and fits
+        return self.runtime.in_place and model.cache_shape[2] % 8 == 0 and not model.adds_bias
 
     def graph_of(self, method: str, model: CausalLM, make: Callable[[Any], Traced]) -> OpenGraph:
         """The only graph of a decoder's method.  make: returns the traced graph in a precision."""
@@ -101,7 +126,7 @@ class OnnxRunner(Runner):
                 kept = self._find_or_make(
                     method, "", lambda kept: True, lambda: make(self._policy(model, of_steps, model))
                 )
-                self._graphs[method] = [self.open_graph(kept)]
+                self._graphs[method] = [self.open_graph(kept, method)]
             return self._graphs[method][0]
 
     def _find_or_make(
@@ -123,7 +148,7 @@ class OnnxRunner(Runner):
         if self._folder is None:
             of_products = f"{self.precision} {has_exact_sums()} {has_cheap_products()} {is_exact()}"
             files = self._files if self._is_as_read() else ()
-            self._folder = GraphFolder(f"{fingerprint(self._model, files)} {of_products}")
+            self._folder = GraphFolder(f"{fingerprint(self._model, files)} {of_products} {self.runtime}")
             _release(self._model)
         return self._folder
 
@@ -139,7 +164,7 @@ class OnnxRunner(Runner):
         if self.precision == "int8":
             return int8(*of, exact=has_exact_sums())
         texts = next((one for one in reversed(model.readers) if isinstance(one, TextModel)), model)
-        return Int4(getattr(texts.config, "vocab_size", 0)) if self.precision == "int4" else None
+        return Int4(getattr(texts.config, "vocab_size", 0)) if self.precision == "int4" else self.runtime.precision
 
     def _add_graph(self, key: Any, fn: Callable[..., Any], records: tuple[Any, ...]) -> OpenGraph:
         """A graph that fits the records: from the cache, or else traced."""
@@ -147,22 +172,20 @@ class OnnxRunner(Runner):
         kept = self._find_or_make(
             method, takes, lambda kept: kept.signature.fits(*records), lambda: self._trace(fn, records)
         )
-        graph = self.open_graph(kept)
+        graph = self.open_graph(kept, method)
         self._graphs[key] = [graph, *known][:MAX_GRAPHS]
         return graph
 
-    def open_graph(self, kept: CachedGraph) -> OpenGraph:
+    def open_graph(self, kept: CachedGraph, method: str) -> OpenGraph:
         """A graph on disk, ready to run."""
-        model = kept.onnx if kept.folder is None else kept.onnx.read_bytes()
-        how: Any = {"constants": kept.constants} if self._provider == "CPUExecutionProvider" else {}
-        return OpenGraph(kept.signature, Session(model, self._provider, kept.folder, kept.weight_bytes, **how))
+        return OpenGraph(kept.signature, self.runtime.open(kept, method))
 
     def _trace(self, fn: Callable[..., Any], records: tuple[Any, ...]) -> Traced:
         model: Any = fn.__self__  # type: ignore[attr-defined]
         of_products = partial(int8, cheap=has_cheap_products() and not isinstance(model, CausalLM))
         precision = self._policy(model, of_products, fn, *records)
-        on_cpu = self._provider == "CPUExecutionProvider"
-        make = partial(trace, fn, *records, precision=precision, masks=False, on_cpu=on_cpu)
+        form: Any = {"standard": self.runtime.standard_only, "on_cpu": self.runtime.on_cpu}
+        make = partial(trace, fn, *records, precision=precision, masks=False, **form)
         traced = make()
         return traced if traced.signature.fits(*records) else make(any_size=True)
 
@@ -172,8 +195,8 @@ class ExportedRunner(OnnxRunner):
 
     has_weights = drops_tokens = False
 
-    def __init__(self, model: Pretrained, device: str, index: Path):
-        super().__init__(model, device, (index,))
+    def __init__(self, model: Pretrained, runtime: Runtime, index: Path):
+        super().__init__(model, runtime, (index,))
         self._about = about_export(index)
         if self._about.get("class") != model.architecture:
             raise UnsupportedError(
@@ -181,7 +204,7 @@ class ExportedRunner(OnnxRunner):
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ExportedRunner, (self._model, self._device, self._files[0])
+        return ExportedRunner, (self._model, self.runtime, self._files[0])
 
     def run(self, fn: Callable[..., R], *records: Any) -> R:
         if any(map(depends_on_positions, records)):
@@ -231,15 +254,32 @@ class ExportedRunner(OnnxRunner):
                 )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
             raise CheckpointError(f"{index}: the entry of {method} is damaged: {e!r}") from None
-        return OpenGraph(signature, CheckedSession(path, about["sha256"], self._provider, weight_bytes, signature))
+        graph = CachedGraph(signature, path, None, weight_bytes)
+        open_it = partial(self.runtime.open, graph, method)
+        return OpenGraph(signature, CheckedSession(graph, about["sha256"], open_it))
 
 
 def method_of(fn: Callable[..., Any]) -> str:
     return f"{type(fn.__self__).__name__}.{fn.__name__}"  # type: ignore[attr-defined]
 
 
-def attach(model: Pretrained, device: str, files: Iterable[Path] = (), weights: str | None = None) -> None:
+def check(device: str, dtype: str | None = None) -> None:
+    """UnsupportedError: ONNX Runtime lacks the device's provider, or the dtype is not float32."""
+    provider_of(device)
+    if dtype not in (None, "float32"):
+        hint = "; device='openvino' computes in bfloat16 on processors that have it" if dtype == "bfloat16" else ""
+        raise UnsupportedError(f"{device!r} computes in float32, and dtype is {dtype!r}{hint}", argument="device")
+
+
+def attach(
+    model: Pretrained, device: str, files: Iterable[Path] = (), weights: str | None = None, dtype: str | None = None
+) -> None:
     """Let ONNX Runtime run a model and the models inside it.  weights: as for `zoo.load`."""
+    attach_runtime(model, OnnxRuntime(provider_of(device)), files, weights)
+
+
+def attach_runtime(model: Pretrained, runtime: Runtime, files: Iterable[Path], weights: str | None) -> None:
+    """Let a runtime run a model and the models inside it.  weights: as for `zoo.load`."""
     files = tuple(files)
     exported = bool(files) and files[0].name == INDEX
     if exported and weights is not None:
@@ -247,9 +287,9 @@ def attach(model: Pretrained, device: str, files: Iterable[Path] = (), weights: 
             f"weights={weights!r} cannot change exported graphs ({files[0].parent}): leave it out, or export again"
         )
     runner = (
-        ExportedRunner(model, device, files[0])
+        ExportedRunner(model, runtime, files[0])
         if exported
-        else OnnxRunner(model, device, files, precision_of(model, weights))
+        else OnnxRunner(model, runtime, files, precision_of(model, weights))
     )
     waiting: list[Any] = [model]
     while waiting:

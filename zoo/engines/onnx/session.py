@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ...ops.on_numpy import threads
 from ...optional import pip_install
 from ...weights.mapped import map_file, release, releasing
 from . import denormals, huge_pages
+
+if TYPE_CHECKING:
+    from .cache import CachedGraph
 
 # Providers that users call by another name than ONNX Runtime does.
 ALIASES = {"directml": "dml"}
@@ -105,6 +108,33 @@ class Place(NamedTuple):
     def of(self, data: np.ndarray) -> np.ndarray:
         """The constant, a view of the file's bytes."""
         return data[self.begin : self.end].view(self.dtype).reshape(self.shape)
+
+
+class OnnxRuntime(NamedTuple):
+    """ONNX Runtime by one of its providers, as what runs a model's graphs (`zoo.engines.onnx.runner.Runtime`)."""
+
+    provider: str
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.provider == "CPUExecutionProvider"
+
+    @property
+    def in_place(self) -> bool:
+        return self.on_cpu
+
+    @property
+    def standard_only(self) -> bool:
+        return False
+
+    @property
+    def precision(self) -> None:
+        return None
+
+    def open(self, graph: CachedGraph, method: str) -> Session:
+        model = graph.onnx if graph.folder is None else graph.onnx.read_bytes()
+        constants = graph.constants if self.on_cpu else {}
+        return Session(model, self.provider, graph.folder, graph.weight_bytes, constants=constants)
 
 
 class Session:
