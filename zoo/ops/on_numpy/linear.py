@@ -11,6 +11,7 @@ import numpy as np
 from ...quant import QuantRows, QuantTensor
 from . import blas, quantised, threads
 from .activations import finish
+from .byte_copies import byte_copy
 from .layout import MAX_UNPACKED_MNK, ROW_MAJOR_TOKENS, columns, logical, multipliable
 from .scratch import result, scratch
 
@@ -42,6 +43,8 @@ def linear(
     copied = tile is not None and not _lies_well(X, tile)
     plain = [w for w in weights if isinstance(w, np.ndarray)]
     narrow = len(plain) < len(weights)
+    if narrow and N == 1 and rowwise:
+        weights = [byte_copy(w) if isinstance(w, QuantRows) else w for w in weights]
     if rowwise:
         Y, R = result((N, E), dtype), None if R is None else R.T
         X = X.T if N > ROW_MAJOR_TOKENS else np.ascontiguousarray(X.T)
