@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from contextlib import suppress
 from types import ModuleType
 from typing import NamedTuple
 
@@ -31,7 +32,8 @@ def resolve_device(device: str | None, dtype: str | None = None) -> str | None:
     """The device that "auto" stands for; any other device is returned as it is.
 
     "auto" is ZOO_DEVICE from the environment if that is set, else the first that this machine has of a CUDA GPU, ONNX
-    Runtime (with onnx, which builds its graphs; it computes in float32, so not for another dtype) and NumPy.
+    Runtime (with onnx, which builds its graphs; it computes in float32, so not for another dtype) and NumPy.  For
+    "bfloat16" and "float16" it is OpenVINO, where it is installed and the processor computes in them.
     """
     if device != AUTO:
         return device
@@ -40,7 +42,23 @@ def resolve_device(device: str | None, dtype: str | None = None) -> str | None:
         return named
     if _has_cuda():
         return "cuda"
-    return "onnx" if dtype in (None, "float32") and _is_installed("onnx") and _is_installed("onnxruntime") else None
+    if not (_is_installed("onnx") and _is_installed("onnxruntime")):
+        return None
+    if dtype in ("bfloat16", "float16") and _is_installed("openvino"):
+        with suppress(UnsupportedError):  # the processor has no such numbers
+            plugins.device_engine("openvino").check("openvino", dtype)
+            return "openvino"
+    return "onnx" if dtype in (None, "float32") else None
+
+
+def engine_hint() -> str | None:
+    """What to install for a faster engine on a CPU, and how much faster it is; None if it is there."""
+    if _is_installed("onnx") and _is_installed("onnxruntime"):
+        return None
+    from .optional import pip_install
+
+    gain = "a token of packed weights takes a sixth of the time there, an encoder two thirds to five sixths"
+    return f"{pip_install('fast')} brings ONNX Runtime: {gain}"
 
 
 def _is_installed(package: str) -> bool:

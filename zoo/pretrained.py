@@ -25,7 +25,7 @@ from .nn import an_array, leaves, release_folded
 from .options import DEFAULTS, MODEL, PLACE, Options
 from .quant import QUANT_TYPES
 from .registry import FAMILIES, architecture_of
-from .runner import Runner
+from .runner import Runner, suggest_engine
 from .trainable import Trainable, make_trainable
 from .typing import Array, GraphMethod, RawTensor
 from .warning import warn
@@ -178,7 +178,7 @@ class Pretrained(Trainable):
             named.copy_tied()
         if device == AUTO:  # an engine that computes in float32 would take four times the memory of 16-bit matrices
             kept = _has_16bit(named) and cls.keep_16bit and weights is None
-            device = resolve_device(AUTO, "torch" if trainable else dtype or ("bfloat16" if kept else None))
+            device = resolve_device(AUTO, "torch" if trainable else dtype or ("as stored" if kept else None))
         where = placement(device, trainable=trainable)
         engine = where.engine
         of_engine = None
@@ -228,6 +228,8 @@ class Pretrained(Trainable):
             make_trainable(model)
         if engine is not None:
             engine.attach(model, str(device), source.files, weights, of_engine)
+        elif options.device is None and where.is_numpy and source.files:
+            suggest_engine(model)
         return model
 
     @classmethod

@@ -5,16 +5,21 @@ The engines are ONNX Runtime (`zoo.engines.onnx`) and, on a GPU, CUDA graphs (`z
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 from . import ops, plugins
-from .devices import resolve_device
+from .devices import engine_hint, resolve_device
 from .errors import InputError, UnsupportedError
-from .nn import an_array
+from .nn import an_array, leaves
+from .quant import QuantTensor
 from .trainable import evaluating
+from .warning import warn
 
 R = TypeVar("R")
+MANY_NUMBERS = 100_000_000  # a model with more gains much by a faster engine
 
 
 class Runner:
@@ -81,6 +86,21 @@ def runner_for(model: Any) -> Runner:
     if not model.graphs or not ops.is_cuda(like):
         return Runner()
     return plugins.gpu_runners().runner_for(like)
+
+
+def suggest_engine(model: Any) -> None:
+    """Warn, once in a process, that a model on NumPy would be faster on an engine that is not installed."""
+    arrays = [array for _, array in leaves(model)]
+    packed = any(isinstance(one, QuantTensor) and not one.is_plain for one in arrays)
+    half = any(isinstance(one, QuantTensor) and one.is_plain for one in arrays)  # ONNX Runtime would widen them
+    many = sum(math.prod(one.shape) for one in arrays) > MANY_NUMBERS
+    if (packed or (many and not half)) and (hint := engine_hint()):
+        _warn_once(f"this model runs on NumPy. {hint}; then device='auto' (or 'cpu', which says nothing)")
+
+
+@cache
+def _warn_once(message: str) -> None:
+    warn(message)
 
 
 def check_graphs(graphs: bool | None, device: str | None) -> None:

@@ -12,6 +12,7 @@ import zoo
 from parity.cases import case_of
 from parity.checkpoints import build
 from parity.run import run
+from zoo import devices
 from zoo.engines.onnx.ops.decoder import BASE, DIGITS, Half, rotary
 from zoo.engines.onnx.ops.graph import GraphBuilder
 from zoo.engines.onnx.ops.symbol import INT, Symbol
@@ -108,6 +109,15 @@ def test_rotary_positions_in_16_bits(running, frequencies):
     angles = positions[..., None] * np.array(frequencies)
     for one, f in zip(found, (np.cos, np.sin), strict=True):
         np.testing.assert_allclose(one, 2 * f(angles), atol=2e-6)
+
+
+def test_auto_in_16_bits(bert, monkeypatch):
+    """It is OpenVINO where the processor has them; in float32 it is not."""
+    monkeypatch.delenv("ZOO_DEVICE", raising=False)
+    monkeypatch.setattr(devices, "_has_cuda", lambda: False)
+    monkeypatch.setattr(session, "dtypes", lambda: ("float32", "bfloat16"))
+    found = [devices.resolve_device("auto", dtype) for dtype in ("bfloat16", "float16", "float32", None)]
+    assert found == ["openvino", None, "onnx", "onnx"]
 
 
 def test_a_dtype_that_the_processor_lacks(bert, monkeypatch):

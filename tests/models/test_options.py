@@ -19,7 +19,9 @@ def test_dtype_is_a_name(load, dtype):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_numpy_says_where_16_bits_can_be_had(dtype):
-    wanted = f'NumPy has no product of {dtype} matrices: use dtype="float32", or device="cuda" or "torch:cpu"'
+    wanted = (
+        f'NumPy has no product of {dtype} matrices: use dtype="float32", or device="cuda", "torch:cpu" or "openvino"'
+    )
     with pytest.raises(UnsupportedError, match=wanted):
         zoo.load("stories260k", dtype=dtype)
     pytest.importorskip("torch", reason="needs torch, which the message sends to")

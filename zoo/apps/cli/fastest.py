@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from ...devices import AUTO, resolve_device
-from ...optional import pip_install
+from ...devices import AUTO, engine_hint, resolve_device
 from ...tasks.progress import write_line
 
 
@@ -22,6 +21,11 @@ def say_device(device: str | None) -> None:
     """Print the device that "auto" stands for, unless ZOO_DEVICE names it."""
     if os.environ.get("ZOO_DEVICE"):
         return
-    faster = "" if resolve_device(AUTO) else f" ({pip_install('fast')} brings ONNX Runtime, which is faster)"
-    names = {None: f"NumPy{faster}", "onnx": "ONNX Runtime", "cuda": "a GPU"}
+    hint = engine_hint()
+    names = {
+        None: f"NumPy ({hint})" if hint else "NumPy",
+        "onnx": "ONNX Runtime",
+        "openvino": "OpenVINO",
+        "cuda": "a GPU",
+    }
     write_line(f"zoo: on {names[device]}")

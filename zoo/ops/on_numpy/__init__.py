@@ -153,7 +153,8 @@ def to_parameter(stored: RawTensor, name: str, dtype: str | None, device: str) -
         raise CheckpointError(f"{name} is stored as {stored.dtype}, expected floating-point numbers")
     if dtype in ("float16", "bfloat16"):
         raise UnsupportedError(
-            f'NumPy has no product of {dtype} matrices: use dtype="float32", or device="cuda" or "torch:cpu"'
+            f'NumPy has no product of {dtype} matrices: use dtype="float32", or device="cuda", "torch:cpu" or '
+            '"openvino"'
         )
     if dtype not in (None, "float32", "float64"):
         raise UnsupportedError(
