@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = (
     *("numpy", "tokenizers", "safetensors", "huggingface_hub"),
-    *("torch", "transformers", "sentence-transformers", "onnxruntime"),
+    *("torch", "transformers", "sentence-transformers", "onnxruntime", "openvino"),
 )
 # For a while after a call, idle threads wait for more by spinning on a core, which would slow down whoever comes next:
 # measured on 2 cores, OpenMP's (torch) for 5 ms, ONNX Runtime's for 25 ms, OpenBLAS's (NumPy) for up to 100 ms.

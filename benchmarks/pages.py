@@ -114,7 +114,7 @@ def _machine(environment: Mapping[str, Any], path: Path) -> str:
 
 
 SHOWN = (
-    *("numpy", "torch", "transformers", "onnxruntime", "sentence-transformers"),
+    *("numpy", "torch", "transformers", "onnxruntime", "openvino", "sentence-transformers"),
     *("camelot-py", "img2table", "pdfplumber", "rapid-table", "rapidocr"),
 )
 
@@ -138,7 +138,7 @@ def _rows(result: Result) -> str:
     return f"{_markdown(head, lines)}\n{_tally(ratios)}\n"
 
 
-def _int8(result: Result) -> str:
+def _rows_and_errors(result: Result) -> str:
     """Rows, and the relative error and smallest cosine of each contender's states."""
     names = list(result["rows"][0]["errors"])
     lines = [
@@ -270,7 +270,14 @@ KINDS = {
     "families": Kind("Families", "One short input each at full size, zoo on ONNX Runtime, each in a process.", _rows),
     "whisper": Kind("Whisper", "A minute of speech to 200 tokens by whisper-base, each side in a process.", _rows),
     "onnx": Kind("ONNX graphs", "zoo's against torch.onnx's of transformers, both by ONNX Runtime.", _rows),
-    "onnx_int8": Kind("int8 on ONNX Runtime", "Time, and errors to transformers, see [onnx.md](onnx.md).", _int8),
+    "openvino": Kind(
+        "bfloat16 on a CPU",
+        "zoo on OpenVINO in bfloat16, zoo in float32, and transformers, each alone, see [onnx.md](onnx.md#openvino).",
+        _rows_and_errors,
+    ),
+    "onnx_int8": Kind(
+        "int8 on ONNX Runtime", "Time, and errors to transformers, see [onnx.md](onnx.md).", _rows_and_errors
+    ),
     "quantised": Kind(
         "Quantised weights",
         "The shapes of Llama-3.2-1B or Qwen3-0.6B (qwen3), packed, on NumPy, ONNX Runtime and llama.cpp.",
