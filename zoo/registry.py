@@ -124,6 +124,21 @@ SIMILAR_TYPES: dict[str, str] = {
 }
 
 # model_type in config.json -> the row.
+
+
+def _line_reader(model_type: str, prefix: str, stages: str) -> Family:
+    """The row of a PP-OCR reader of lines."""
+    return Family(
+        module=f"zoo.models.{model_type}",
+        prefix=prefix,
+        heads=("ForTextRecognition", "Model"),
+        tasks={"Model": None},
+        reads=("image",),
+        processor="ViTImageProcessor",
+        stages={"layer": f"backbone.encoder.{stages}"},
+    )
+
+
 FAMILIES: dict[str, Family] = {
     "bert": Family(
         module="zoo.models.bert",
@@ -228,6 +243,13 @@ FAMILIES: dict[str, Family] = {
         processor="ConvNextImageProcessor",
         stages={"layer": "encoder.stages"},
     ),
+    "hgnet_v2": Family(
+        module="zoo.models.hgnet_v2",
+        prefix="HGNetV2",
+        heads=("ForImageClassification", "Backbone"),
+        processor="ViTImageProcessor",
+        stages={"layer": "encoder.stages"},
+    ),
     "pp_lcnet": Family(
         module="zoo.models.pp_lcnet",
         prefix="PPLCNet",
@@ -250,15 +272,10 @@ FAMILIES: dict[str, Family] = {
         processor="ViTImageProcessor",
         stages={"layer": "encoder.blocks"},
     ),
-    "pp_ocrv6_small_rec": Family(
-        module="zoo.models.pp_ocrv6_small_rec",
-        prefix="PPOCRV6SmallRec",
-        heads=("ForTextRecognition", "Model"),
-        tasks={"Model": None},
-        reads=("image",),
-        processor="ViTImageProcessor",
-        stages={"layer": "backbone.encoder.blocks"},
-    ),
+    "pp_ocrv5_server_rec": _line_reader("pp_ocrv5_server_rec", "PPOCRV5ServerRec", "stages"),
+    "pp_ocrv5_mobile_rec": _line_reader("pp_ocrv5_mobile_rec", "PPOCRV5MobileRec", "blocks"),
+    "pp_ocrv6_small_rec": _line_reader("pp_ocrv6_small_rec", "PPOCRV6SmallRec", "blocks"),
+    "pp_ocrv6_tiny_rec": _line_reader("pp_ocrv6_tiny_rec", "PPOCRV6TinyRec", "blocks"),
     "pp_ocrv6_small_det": Family(
         module="zoo.models.pp_ocrv6_small_det",
         prefix="PPOCRV6SmallDet",

@@ -13,6 +13,7 @@ from zoo.files.folder import CheckpointFolder
 from zoo.images import ImageProcessor
 from zoo.images.processor import ImageBatch
 from zoo.images.text_lines import CLASS as LINE_CLASS
+from zoo.images.text_lines import OLD_CLASS as OLD_LINE_CLASS
 from zoo.images.text_lines import LineProcessor
 from zoo.tasks.text_detector import CLASS as PAGE_CLASS
 from zoo.tasks.text_detector import PageProcessor
@@ -33,7 +34,7 @@ class OcrSpec(Spec):
     def read_processor(folder: Path) -> Any:
         files = CheckpointFolder.of(folder)
         name = files.json("preprocessor_config.json").get("image_processor_type", "")
-        if name.startswith(LINE_CLASS):
+        if name.startswith((LINE_CLASS, OLD_LINE_CLASS)):
             return _as_processor(LineProcessor.from_folder(files))
         if name.startswith(PAGE_CLASS):
             processor = PageProcessor.from_folder(files)
@@ -51,7 +52,7 @@ class OcrSpec(Spec):
 
 def _as_processor(to_pixels: Callable[[list[np.ndarray]], np.ndarray]) -> Callable[[Sequence[Any]], ImageBatch]:
     """A function from arrays to pixels as one from pictures to a batch."""
-    return lambda pictures: ImageBatch(to_pixels([np.asarray(one) for one in pictures]), None, [])
+    return lambda pictures: ImageBatch(to_pixels([np.asarray(one) for one in pictures]), None, [], [])
 
 
 _PROCESSOR = {"image_processor_type": "ViTImageProcessor", "do_normalize": True, "do_resize": True, "do_rescale": True}
@@ -83,12 +84,45 @@ _TINY_PAGE_BLOCKS = [
 ]
 _TINY_PAGE_NET = {**_PAGE_NET, "stem_channels": [3, 8, 12], "block_configs": _TINY_PAGE_BLOCKS}
 
+_LINE_STRIDES = {"stem_strides": [2, 1, 1, 1, 1], "stage_downsample": [True] * 4}
+_LINE_STRIDES |= {"stage_downsample_strides": [[2, 1], [1, 2], [2, 1], [2, 1]]}
+_HGNET: dict[str, Any] = {"model_type": "hgnet_v2", **_LINE_STRIDES, **_STAGES}
+_TINY_HGNET: dict[str, Any] = {"stem_channels": [3, 8, 12], "stage_in_channels": [12, 16, 24, 32]}
+_TINY_HGNET |= {"stage_mid_channels": [8, 8, 12, 12], "stage_out_channels": [16, 24, 32, 48]}
+_TINY_HGNET |= {"stage_num_blocks": [1, 2, 1, 1], "stage_numb_of_layers": [2, 2, 3, 2]}
+_TINY_HGNET |= {"hidden_sizes": [16, 24, 32, 48], "depths": [1, 1, 1, 1]}
+_LINE_BLOCKS = [
+    [[3, 16, 32, 1, False]],
+    [[3, 32, 64, [2, 1], False], [3, 64, 64, 1, False]],
+    [[3, 64, 128, [1, 2], False], [3, 128, 128, 1, False]],
+    [[3, 128, 256, [2, 1], False], *([5, 256, 256, 1, False] for _ in range(4))],
+    [[5, 256, 512, [2, 1], True], [5, 512, 512, 1, True], [5, 512, 512, [2, 1], False], [5, 512, 512, 1, False]],
+]
+_LCNET_V3: dict[str, Any] = {"model_type": "pp_lcnet_v3", "scale": 0.95, "divisor": 16, "stem_stride": 2}
+_LCNET_V3 |= {"block_configs": [*_LINE_BLOCKS[:4], [*_LINE_BLOCKS[4][:2], [5, 512, 512, 1, False]]]}
+_TINY_LINE_BLOCKS = [
+    [[3, 16, 16, 1, False]],
+    [[3, 16, 32, [2, 1], False], [3, 32, 32, 1, False]],
+    [[3, 32, 32, [1, 2], True]],
+    [[3, 32, 48, [2, 1], False]],
+    [[5, 48, 64, [2, 1], True], [5, 64, 64, 1, False]],
+]
+
 READER = {"hidden_size": 120, "num_attention_heads": 8, "depth": 2, "head_out_channels": 18710, "backbone_config": _NET}
 TINY_READER: dict[str, Any] = {"hidden_size": 24, "num_attention_heads": 4, "head_out_channels": 50}
 TINY_READER["backbone_config"] = {**_NET, **_TINY_NET}
 DETECTOR = {"neck_out_channels": 96, "layer_list_out_channels": [48, 96, 192, 384], "backbone_config": _PAGE_NET}
 TINY_DETECTOR: dict[str, Any] = {"neck_out_channels": 16, "layer_list_out_channels": [12, 16, 20, 28]}
 TINY_DETECTOR["backbone_config"] = _TINY_PAGE_NET
+
+_OLD_READER = {**READER, "head_out_channels": 18385}
+SERVER_READER = {**_OLD_READER, "backbone_config": _HGNET}
+TINY_SERVER_READER: dict[str, Any] = {**TINY_READER, "backbone_config": {**_HGNET, **_TINY_HGNET}}
+MOBILE_READER = {**_OLD_READER, "backbone_config": _LCNET_V3}
+TINY_MOBILE_READER: dict[str, Any] = {
+    **TINY_READER,
+    "backbone_config": {**_LCNET_V3, "block_configs": _TINY_LINE_BLOCKS},
+}
 
 _net = partial(
     OcrSpec, like="save_pretrained", model_type="pp_lcnet_v4", architecture="PPLCNetV4Backbone", processor=LINE
@@ -111,6 +145,21 @@ _TINY_LCNET: dict[str, Any] = {"block_configs": _TINY_LCNET_BLOCKS}
 _lcnet = partial(_net, model_type="pp_lcnet", architecture="PPLCNetBackbone", gains={"_convolution.convolution": 2})
 _lcnet_v3 = partial(_net, model_type="pp_lcnet_v3", architecture="PPLCNetV3Backbone", gains={"lab.scale": 12})
 _lcnet_v3 = partial(_lcnet_v3, inert=(*Spec.inert, r"blocks\.(1|3|4)\.layers\.0\.depthwise_convolution\.act\.lab\."))
+_hgnet = partial(_net, model_type="hgnet_v2", architecture="HGNetV2Backbone", tiny=_TINY_HGNET, processor=PAGE)
+_server_reader = partial(OcrSpec, model_type="pp_ocrv5_server_rec", config=SERVER_READER, tiny=TINY_SERVER_READER)
+_HGNET_GAINS = {"stem1.convolution": 2, "aggregation.1.convolution": 3, "head.head.weight": 3}
+_server_reader = partial(_server_reader, processor=LINE, gains=_HGNET_GAINS)
+_mobile_reader = partial(OcrSpec, model_type="pp_ocrv5_mobile_rec", config=MOBILE_READER, tiny=TINY_MOBILE_READER)
+_mobile_reader = partial(_mobile_reader, processor=LINE, gains={"lab.scale": 8, "head.head.weight": 6})
+_TINY_READER_FIELDS = ("hidden_size", "head_out_channels", "backbone_config")
+_tiny_reader = partial(
+    OcrSpec,
+    model_type="pp_ocrv6_tiny_rec",
+    config={name: READER[name] for name in _TINY_READER_FIELDS},
+    tiny={name: TINY_READER[name] for name in _TINY_READER_FIELDS},
+    processor=LINE,
+    gains={**_GAINS, "stem2a.normalization.running_mean": 4, "fc2.weight": 0.1},
+)
 
 SPECS: dict[str, OcrSpec] = {
     "pp-lcnet-table-cls": _lcnet(
@@ -128,6 +177,32 @@ SPECS: dict[str, OcrSpec] = {
     "pp-lcnet-v3-two-branches": _lcnet_v3(tiny={**_TINY_LCNET, "conv_symmetric_num": 2}, format="sharded"),
     "pp-lcnet-v4": _net(tiny={**_TINY_NET, "out_features": ["stem", "stage2", "stage4"]}),
     "pp-lcnet-v4-small-stem": _net(tiny={**_TINY_NET, "stem_type": "small"}, format="sharded"),
+    "hgnet-v2": _hgnet(
+        like="ustc-community/hgnet-v2",
+        architecture="HGNetV2ForImageClassification",
+        config=labels("no", "yes", "perhaps"),
+        full=True,
+    ),
+    "hgnet-v2-affine": _hgnet(
+        tiny={**_TINY_HGNET, "use_learnable_affine_block": True, "out_features": ["stem", "stage2", "stage4"]},
+        gains={"lab.scale": 12},
+    ),
+    "pp-ocrv5-server-rec": _server_reader(
+        like="PaddlePaddle/PP-OCRv5_server_rec_safetensors",
+        architecture="PPOCRV5ServerRecForTextRecognition",
+        full=True,
+    ),
+    "pp-ocrv5-server-rec-bare": _server_reader(like="save_pretrained", architecture="PPOCRV5ServerRecModel"),
+    "pp-ocrv5-mobile-rec": _mobile_reader(
+        like="PaddlePaddle/PP-OCRv5_mobile_rec_safetensors",
+        architecture="PPOCRV5MobileRecForTextRecognition",
+        full=True,
+    ),
+    "pp-ocrv5-mobile-rec-bare": _mobile_reader(like="save_pretrained", architecture="PPOCRV5MobileRecModel"),
+    "pp-ocrv6-tiny-rec": _tiny_reader(
+        like="PaddlePaddle/PP-OCRv6_tiny_rec_safetensors", architecture="PPOCRV6TinyRecForTextRecognition", full=True
+    ),
+    "pp-ocrv6-tiny-rec-bare": _tiny_reader(like="save_pretrained", architecture="PPOCRV6TinyRecModel"),
     "pp-ocrv6-small-rec": _reader(
         like="PaddlePaddle/PP-OCRv6_small_rec_safetensors", architecture="PPOCRV6SmallRecForTextRecognition", full=True
     ),

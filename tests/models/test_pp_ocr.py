@@ -7,11 +7,14 @@ import json
 import numpy as np
 import pytest
 
+import zoo
 from zoo.errors import ConfigError, InputError, UnsupportedError
 from zoo.images import ImageProcessor
 from zoo.images.text_lines import LineProcessor
+from zoo.models.hgnet_v2 import HGNetV2Config
 from zoo.models.pp_lcnet import PPLCNetConfig
 from zoo.models.pp_lcnet_v4 import PPLCNetV4Config
+from zoo.models.pp_ocrv5_server_rec import PPOCRV5ServerRecConfig
 from zoo.models.pp_ocrv6_small_det import PPOCRV6SmallDetConfig, PPOCRV6SmallDetModel
 from zoo.models.pp_ocrv6_small_rec import PPOCRV6SmallRecConfig
 
@@ -55,7 +58,47 @@ def test_a_processor_of_pp_lcnet_keeps_the_shape_and_puts_blue_first():
     np.testing.assert_allclose(pixels[0, 5, 5], [-0.485 / 0.229, -0.456 / 0.224, (1 - 0.406) / 0.225], rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"stem_strides": [2, 2, 1, 2, 1]},
+        {"stem_channels": [3, 31, 48]},
+        {"stage_in_channels": [48, 128, 512, 1000]},
+        {"stage_kernel_size": [3, 3, 4, 5]},
+        {"stage_numb_of_layers": [6, 6, 6]},
+        {"stage_downsample_strides": [2, 2, [2, 1, 1], 2]},
+        {"depths": [3, 4, 6]},
+    ],
+)
+def test_refused_networks_of_hgnet(fields):
+    with pytest.raises(ConfigError):
+        HGNetV2Config.from_dict(fields)
+
+
+@pytest.mark.parametrize("name", ["pp-lcnet-v3", "pp-ocrv6-tiny-rec", "hgnet-v2-affine"])
+def test_what_is_folded_computes_as_what_is_trained(tmp_path, name):
+    pytest.importorskip("torch")
+    from parity.checkpoints import build
+
+    folder = build(name, tmp_path)
+    models = [zoo.load_model(folder, device="torch:cpu", trainable=trainable) for trainable in (False, True)]
+    pixels = models[0].example(size=(48, 64))["pixel_values"]
+    for a, b in zip(*(model(pixels)[0] for model in models), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.detach().numpy(), rtol=0, atol=1e-4 * float(a.abs().max()))
+
+
+def test_lines_of_the_fifth_version_are_averaged_and_have_red_first():
+    torch = pytest.importorskip("torch", reason="needs torch, the reference")
+    line = np.random.default_rng(0).integers(0, 256, (130, 300, 3), np.uint8)
+    pixels = LineProcessor(48, 320, 3200, ("blank", "a"), is_old=True)([line])[0]
+    planes = torch.from_numpy(line).float().permute(2, 0, 1)[None]
+    wanted = torch.nn.functional.interpolate(planes, size=(48, 111), mode="bilinear", antialias=True)
+    np.testing.assert_allclose(pixels[:, :111], wanted[0].permute(1, 2, 0) / 127.5 - 1, atol=1e-5)
+    assert not pixels[:, 111:].any()
+
+
 def test_patches():
+    assert PPOCRV5ServerRecConfig().patch == (48, 8)
     assert PPLCNetConfig().patch == (32, 32)
     assert PPLCNetV4Config().patch == (16, 4)
     assert PPOCRV6SmallRecConfig().patch == (48, 8)

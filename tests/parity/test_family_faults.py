@@ -51,7 +51,7 @@ def another_epsilon(model, patch):
 
 
 def another_epsilon_of_a_batch_norm(model, patch):
-    found = [m for m in modules(model) if isinstance(getattr(m, "norm", None), BatchNorm) and hasattr(m, "_folded")]
+    found = [m for m in modules(model) if isinstance(getattr(m, "norm", None), BatchNorm) and hasattr(m, "bias")]
     for conv in found:
         patch.setattr(conv.norm, "eps", 1e-12)
         patch.setattr(conv, "_folded", conv.norm.fold(conv.weight, conv.bias))

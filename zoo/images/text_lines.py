@@ -18,6 +18,7 @@ from ..ops import on_numpy
 
 FILE = "preprocessor_config.json"
 CLASS = "PPOCRV6SmallRecImageProcessor"
+OLD_CLASS = "PPOCRV5ServerRecImageProcessor"  # version 5 averages where it shrinks, and has red first
 STEP = 64  # pixels: widths are multiples, so that a line is read in the same way whatever is read with it
 # What transformers' class does by itself; another value would change the pixels.
 _DEFAULTS: dict[str, Any] = {
@@ -38,17 +39,18 @@ class LineProcessor:
     min_width: int
     max_width: int
     characters: tuple[str, ...]
+    is_old: bool = False  # the class is that of version 5
 
     @classmethod
     def from_folder(cls, folder: CheckpointFolder) -> LineProcessor:
         """What preprocessor_config.json says; ConfigError or UnsupportedError for what zoo does not do."""
         raw, where = {**_SIZES, **folder.json(FILE)}, folder.where(FILE)
         name = raw.get("image_processor_type", CLASS)
-        if name not in (CLASS, f"{CLASS}Fast"):
-            raise UnsupportedError(f"{where}: image_processor_type = {name!r}, expected {CLASS}")
+        if name.removesuffix("Fast") not in (CLASS, OLD_CLASS):
+            raise UnsupportedError(f"{where}: image_processor_type = {name!r}, expected {CLASS} or {OLD_CLASS}")
         for key, wanted in _DEFAULTS.items():
             if (value := raw.get(key, wanted)) is not None and value != wanted:
-                raise UnsupportedError(f"{where}: {key} = {value!r}, only {wanted!r} is implemented for {CLASS}")
+                raise UnsupportedError(f"{where}: {key} = {value!r}, only {wanted!r} is implemented for {name}")
         size, most, characters = raw["size"], raw["max_image_width"], raw.get("character_list")
         sides: list[Any] = [size.get("height"), size.get("width"), most] if isinstance(size, dict) else [None]
         if not all(type(n) is int and 1 <= n <= 100_000 for n in sides) or sides[1] > most:
@@ -57,7 +59,7 @@ class LineProcessor:
             raise UnsupportedError(f"{where}: pad_size = {raw['pad_size']!r}, expected the size, {size}")
         if not isinstance(characters, list) or not characters or not all(isinstance(one, str) for one in characters):
             raise ConfigError(f"{where}: character_list is {characters!r:.100}, expected a list of characters")
-        return cls(sides[0], sides[1], most, tuple(characters))
+        return cls(sides[0], sides[1], most, tuple(characters), name.startswith(OLD_CLASS))
 
     @property
     def max_ratio(self) -> float:
@@ -74,11 +76,15 @@ class LineProcessor:
         return own, min(max(self.min_width, -(-own // STEP) * STEP), self.max_width)
 
     def __call__(self, lines: Sequence[np.ndarray]) -> np.ndarray:
-        """RGB images (Y, X, 3) uint8 -> (B, height, X', 3) float32 in -1 ... 1, blue first, with zeros on the right."""
+        """RGB images (Y, X, 3) uint8 -> (B, height, X', 3) float32 in -1 ... 1, with zeros on the right.
+
+        Blue comes first, but for the class of version 5.
+        """
         widths = [self.widths(line.shape) for line in lines]
         out = np.zeros((len(lines), self.height, max(padded for _, padded in widths), 3), np.float32)
         for line, (width, _), pixels in zip(lines, widths, out, strict=True):
             # Without smoothing, as OpenCV resizes, whose results the readers were trained on.
-            resized = on_numpy.interpolate(line[None].astype(np.float32), (self.height, width), "bilinear")[0]
-            pixels[:, :width] = np.rint(resized)[..., ::-1] / 127.5 - 1
+            mode = "bilinear antialias" if self.is_old else "bilinear"
+            resized = on_numpy.interpolate(line[None].astype(np.float32), (self.height, width), mode)[0]
+            pixels[:, :width] = (resized if self.is_old else np.rint(resized)[..., ::-1]) / 127.5 - 1
         return out

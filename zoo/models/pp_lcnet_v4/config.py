@@ -76,16 +76,3 @@ class PPLCNetV4Config(BackboneConfig):
         stem = math.prod(self.stem_strides) if self.stem_type == "large" else 4
         strides = [pair(block.stride) for stage in self.stages for block in stage]
         return stem * math.prod(y for y, _ in strides), stem * math.prod(x for _, x in strides)
-
-
-def backbone(raw: dict[str, Any] | None) -> PPLCNetV4Config:
-    """The config of a model's backbone, from its own config's `backbone_config`."""
-    raw = {"model_type": "pp_lcnet_v4", **(raw or {})}
-    if raw["model_type"] != "pp_lcnet_v4":
-        raise UnsupportedError(
-            f"backbone_config: model_type = {raw['model_type']!r} is not implemented, only 'pp_lcnet_v4' is"
-        )
-    try:
-        return PPLCNetV4Config.from_dict(raw)
-    except (ConfigError, UnsupportedError) as e:
-        raise type(e)(f"backbone_config: {e}") from None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...config import Config
+from ...config import Config, read_backbone
 from ...errors import ConfigError, UnsupportedError
-from ..pp_lcnet_v4.config import PPLCNetV4Config, backbone
+from ..pp_lcnet_v4.config import PPLCNetV4Config
 
 MODES = ("nearest", "bilinear")
 
@@ -36,7 +36,7 @@ class PPOCRV6SmallDetConfig(Config):
     @property
     def network(self) -> PPLCNetV4Config:
         """The backbone's config."""
-        return backbone(self.backbone_config)
+        return read_backbone(self.backbone_config or {}, PPLCNetV4Config)
 
     @property
     def num_channels(self) -> int:

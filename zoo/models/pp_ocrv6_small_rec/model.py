@@ -1,52 +1,17 @@
 """PP-OCRv6's small reader of lines: PP-LCNetV4, two layers of SVTR's attention (Du et al. 2022,
 https://arxiv.org/abs/2205.00159) along the line, and the probabilities of each place's character, for CTC.
 
-Shapes: B batch, Y and X height and width in pixels, C channels, T places in the text, D hidden_size, d the backbone's
-width, V characters, the first of which is none.
+Shapes: B batch, T places in the text, D hidden_size, d the backbone's width.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from ... import ops
-from ...inputs import ImageInputs, ImageModel
-from ...nn import BatchNorm, Conv2d, DepthwiseConv2d, Dropout, LayerNorm, Linear, Module
+from ...nn import BatchNorm, Conv2d, DepthwiseConv2d, LayerNorm, Module
 from ...typing import Array
-from ...weights import NameMap, Weights
+from ...weights import Weights
 from ..pp_lcnet_v4.model import PPLCNetV4
+from ..pp_ocrv5_server_rec.model import Layer, PPOCRV5ServerRecForTextRecognition, PPOCRV5ServerRecModel
 from .config import PPOCRV6SmallRecConfig
-
-NAME_MAP = NameMap(prefix="model", base=("backbone",), ignored=(r"\.num_batches_tracked$", r"^head\."))
-
-
-class PPOCRV6SmallRecModelOutput(NamedTuple):
-    last_hidden_state: Array  # (B, 1, T, d)
-
-
-class PPOCRV6SmallRecOutput(NamedTuple):
-    last_hidden_state: Array  # (B, T, V), probabilities
-
-
-class Layer(Module):
-    """A pre-norm layer of attention."""
-
-    def __init__(self, w: Weights, cfg: PPOCRV6SmallRecConfig):
-        D, F, eps = cfg.hidden_size, int(cfg.hidden_size * cfg.mlp_ratio), cfg.layer_norm_eps
-        self.heads, self.dropout = cfg.num_attention_heads, Dropout(cfg.attention_dropout)
-        self.norm = LayerNorm(w / "layer_norm1", D, eps)
-        self.qkv = Linear(w / "self_attn.qkv", D, 3 * D, bias=cfg.qkv_bias)
-        self.out = Linear(w / "self_attn.projection", D, D)
-        self.final_norm = LayerNorm(w / "layer_norm2", D, eps)
-        self.up = Linear(w / "mlp.fc1", D, F, act=cfg.hidden_act)
-        self.down = Linear(w / "mlp.fc2", F, D)
-
-    def __call__(self, x: Array) -> Array:
-        """x (B, T, D) -> (B, T, D)."""
-        q, k, v = ops.split_heads(self.qkv(self.norm(x)), self.heads)
-        y = self.out(ops.attention(q, k, v, dropout=self.dropout.rate).reshape(x.shape))
-        y, x = self.final_norm.add(y, x)
-        return self.down(self.up(y), residual=x)
 
 
 class Encoder(Module):
@@ -69,47 +34,15 @@ class Encoder(Module):
         return self.norm(x) + self.skip(features)[:, 0]
 
 
-class PPOCRV6SmallRecPretrained(ImageModel):
+class PPOCRV6SmallRecModel(PPOCRV5ServerRecModel):
     config_class = PPOCRV6SmallRecConfig
-    name_map = NAME_MAP
-    any_size = True
-    only_saved = (r"\.num_batches_tracked$",)  # a counter of training
+
+    @staticmethod
+    def make_net(w: Weights, cfg: PPOCRV6SmallRecConfig) -> PPLCNetV4:
+        return PPLCNetV4(w / "encoder", cfg.network)
 
 
-class PPOCRV6SmallRecModel(PPOCRV6SmallRecPretrained):
-    is_base_model = True
-
-    def __init__(self, w: Weights, cfg: PPOCRV6SmallRecConfig):
-        self.config, self.net = cfg, PPLCNetV4(w / "backbone.encoder", cfg.network)
-
-    @property
-    def embeddings(self) -> Module:
-        return self.net.embeddings
-
-    @property
-    def layers(self) -> list[Module]:
-        return [*self.net.layers]
-
-    def features(self, pixels: Array) -> Array:
-        """pixels (B, Y, X, C) -> (B, Y / 48, X / 8, d) with the default strides, rounded down."""
-        x = self.net(pixels)[-1]
-        y, z = x.shape[1] // 3, x.shape[2] // 2
-        return ops.avg_pool2d(x[:, : 3 * y, : 2 * z], (3, 2))
-
-    def forward(self, p: ImageInputs) -> PPOCRV6SmallRecModelOutput:
-        return PPOCRV6SmallRecModelOutput(self.features(p.pixel_values))
-
-
-class PPOCRV6SmallRecForTextRecognition(PPOCRV6SmallRecPretrained):
-    def __init__(self, w: Weights, cfg: PPOCRV6SmallRecConfig):
-        self.config, self.base_model = cfg, PPOCRV6SmallRecModel(w / "model", cfg)
-        self.encoder = Encoder(w / "head.encoder", cfg)
-        self.head = Linear(w / "head.head", cfg.hidden_size, cfg.head_out_channels)
-
-    def nearest_size(self, size: tuple[int, int]) -> tuple[int, int]:
-        """Lines have one height, and any width of a place or more."""
-        return self.patch[0], max(size[1], self.patch[1])
-
-    def forward(self, p: ImageInputs) -> PPOCRV6SmallRecOutput:
-        x = self.encoder(self.base_model.features(p.pixel_values))
-        return PPOCRV6SmallRecOutput(ops.softmax(self.head(x)))
+class PPOCRV6SmallRecForTextRecognition(PPOCRV5ServerRecForTextRecognition):
+    config_class = PPOCRV6SmallRecConfig
+    base_class = PPOCRV6SmallRecModel
+    encoder_class = Encoder

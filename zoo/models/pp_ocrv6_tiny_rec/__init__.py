@@ -1,0 +1,4 @@
+"""PP-OCRv6's smallest reader of lines: https://arxiv.org/abs/2507.05595"""
+
+from .config import *
+from .model import *
