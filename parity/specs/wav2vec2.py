@@ -80,4 +80,7 @@ SPECS: dict[str, Spec] = {
         config={**CONFIG, **LARGE_CONFIG, "use_weighted_layer_sum": True, **labels("yes", "no", "up", "down")},
         tiny=TINY_CONFIG,
     ),
+    "wav2vec2-base": _wav2vec2(
+        like="facebook/wav2vec2-base", architecture="Wav2Vec2Model", config=CONFIG, tiny=TINY_CONFIG
+    ),
 }

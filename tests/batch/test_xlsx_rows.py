@@ -101,8 +101,8 @@ def test_what_is_no_workbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     good = Path(workbook(tmp_path / "good.xlsx", [["text"], ["a"]])).read_bytes()
     path = tmp_path / "a.xlsx"
     for data, message in (
-        (b"text\na\n", "no XLSX workbook, or damaged"),
-        (good[: len(good) // 2], "no XLSX workbook, or damaged"),
+        (b"text\na\n", "is not an XLSX workbook, or is damaged"),
+        (good[: len(good) // 2], "is not an XLSX workbook, or is damaged"),
         (xlsx_source.OLE + bytes(600), "an encrypted workbook, or an old one"),
     ):
         path.write_bytes(data)

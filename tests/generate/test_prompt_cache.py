@@ -110,7 +110,7 @@ def test_files_of_other_models(llm, saved, tmp_path):
         with pytest.raises(CheckpointError):
             cache.load_cache(bad)
     write_safetensors(bad, tensors)  # without what is said of them
-    with pytest.raises(CheckpointError, match="no saved cache"):
+    with pytest.raises(CheckpointError, match="is not a saved prompt cache"):
         cache.load_cache(bad)
     bad.write_bytes(data.replace(b'"keys.1"', b'"keys.9"'))
     with pytest.raises(CheckpointError, match=r"keys\.1 is missing"):

@@ -92,7 +92,10 @@ BAD = {
         file(LLAMA, tensors=(tensor("a", (16,)), tensor("b", offset=32)), data=bytes(64)),
         "overlap",
     ),
-    "blocks that are not whole": (file(LLAMA, tensors=(tensor("a", (33,), 8),), data=bytes(68)), "no whole blocks"),
+    "blocks that are not whole": (
+        file(LLAMA, tensors=(tensor("a", (33,), 8),), data=bytes(68)),
+        "not whole blocks of Q8_0",
+    ),
     "IQ2_XXS": (file(LLAMA, tensors=(tensor("a", (256,), 16),), data=bytes(66)), "IQ2_XXS, which is not implemented"),
     "a type to come": (file(LLAMA, tensors=(tensor("a", (256,), 99),), data=bytes(66)), "number 99"),
     "an alignment of 0": (file(LLAMA, pair("general.alignment", 4, bytes(4))), "general.alignment is 0"),

@@ -180,7 +180,7 @@ WRONG = {
     "another architecture": ({"general__architecture": "rwkv6"}, "'rwkv6', which is not implemented, only llama, "),
     "one that is nearly known": ({"general__architecture": "lama"}, "did you mean 'llama'"),
     "no architecture": ({"general__architecture": None}, "not stated"),
-    "experts": ({"llama__expert_count": 8}, "expert_count = 8 is not implemented"),
+    "experts": ({"llama__expert_count": 8}, "the metadata has no 'llama.expert_used_count'"),
     "an unknown key": ({"llama__logit_scale": 0.5}, r"llama\.logit_scale = 0.5 is not implemented"),
     "a window": ({"llama__attention__sliding_window": 16}, "sliding_window = 16"),
     "another part of heads turned": ({"llama__rope__dimension_count": 4}, "rope.dimension_count = 4"),

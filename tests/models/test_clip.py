@@ -34,7 +34,7 @@ def test_files_of_2022_say_the_parts_twice():
         CLIPConfig.from_dict({"vision_config": 3})
     with pytest.raises(ConfigError, match="text_config: num_attention_heads = 7 does not divide"):
         CLIPConfig.from_dict({"text_config": {"num_attention_heads": 7}})
-    with pytest.raises(ConfigError, match="no square"):
+    with pytest.raises(ConfigError, match="is not a square"):
         CLIPVisionConfig(image_size=[64, 96])
 
 

@@ -142,7 +142,7 @@ def test_no_training(tmp_path):
         ({"encoder_hidden_dim": 250, "encoder_attention_heads": 5}, ConfigError, "multiple of 4"),
         ({"backbone_config": {"model_type": "resnet"}}, UnsupportedError, "only 'rt_detr_resnet'"),
         ({"backbone_config": {"layer_type": "basic"}}, ConfigError, "embedding_size = 64 is not hidden_sizes"),
-        ({"backbone_config": {"out_features": ["stage3", "stage2", "stage4"]}}, ConfigError, "no stages"),
+        ({"backbone_config": {"out_features": ["stage3", "stage2", "stage4"]}}, ConfigError, "are not stages"),
     ],
 )
 def test_configs_that_zoo_does_not_read(fields, error, message):

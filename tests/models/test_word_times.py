@@ -223,6 +223,6 @@ def test_results_have_words_where_they_are_asked_for(folder):
     assert [text for _, text in results.lines(timed)] == [one.text.strip() for one in timed.words]
     assert len(results.lines(plain)) == len(plain.segments)
     for options in ({"word_timestamps": True}, {"timestamps": "word"}):
-        assert [*columns_of(results, options)] == ["text", "language", "segments", "words", "error"]
-    assert [*columns_of(results, {"timestamps": True})] == ["text", "language", "segments", "error"]
+        assert [*columns_of(results, options)] == ["text", "language", "segments", "duration", "words", "error"]
+    assert [*columns_of(results, {"timestamps": True})] == ["text", "language", "segments", "duration", "error"]
     assert "<td>" in timed._repr_html_()

@@ -118,7 +118,7 @@ def test_perplexity(llm):
 def test_bad_options(llm):
     for options, message in [
         ({"max_new_tokens": 0}, "max_new_tokens is 0"),
-        ({"max_tokens": 4}, "max_tokens is not an option of generation; did you mean"),
+        ({"max_tokens": 4}, "max_tokens is not an option of generation: use max_new_tokens"),
         ({"temperature": 0.5}, "temperature is for sampling"),
         ({"do_sample": True, "temperature": 0}, "temperature is 0.0"),
         ({"num_beams": 300}, "too many for a vocabulary of 512|a stream has one row"),

@@ -210,7 +210,7 @@ def test_saving_and_loading_keep_the_answer(read, tmp_path):
 
 BAD_IMAGES = {
     "an address": ("https://example.org/a.png", "zoo does not download images"),
-    "no base64": ("data:image/png;base64,!!!", "no base64"),
+    "no base64": ("data:image/png;base64,!!!", "is not base64"),
     "no image": ("data:text/plain;base64,AAAA", "a data URI of the type 'text/plain'"),
     "another type": ("data:image/jpeg;base64," + base64.b64encode(png(noise(0))).decode(), "its bytes are image/png"),
     "a text": (b"hello", "not an image in a format"),
