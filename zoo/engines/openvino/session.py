@@ -108,7 +108,11 @@ class OpenVINOSession:
             raise RefusedError(f"OpenVINO {openvino.__version__} cannot take a graph: {said}") from e
 
     def _properties(self) -> dict[str, Any]:
-        """What OpenVINO would choose by itself: lower precision, and cores that this process alone should have."""
+        """What OpenVINO would choose by itself: lower precision, and cores that this process alone should have.
+
+        CPU_DENORMALS_OPTIMIZATION stays off: it rounds small numbers to 0 in all that the
+        calling thread computes later.
+        """
         return {
             "INFERENCE_PRECISION_HINT": TYPES[self._dtype][0],
             "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,
@@ -117,7 +121,6 @@ class OpenVINOSession:
             "NUM_STREAMS": 1,
             "PERFORMANCE_HINT": "LATENCY",
             "ENABLE_CPU_PINNING": False,
-            "CPU_DENORMALS_OPTIMIZATION": True,
         }
 
     def _read_model(self) -> Any:
