@@ -38,7 +38,7 @@ def test_only_floats_are_weights(kind):
 @pytest.mark.parametrize(
     ("dtype", "said"),
     [
-        ("bfloat16", 'no product of bfloat16 .*device="cuda" or "torch:cpu"'),
+        ("bfloat16", 'no product of bfloat16 .*device="cuda", "torch:cpu" or "openvino"'),
         ("float16", 'no product of float16 .*device="cuda"'),
         ("int8", "'int8' is not supported, expected float32 or float64"),
     ],

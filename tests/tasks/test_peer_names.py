@@ -49,6 +49,7 @@ def test_fields_are_keys():
 
 
 def test_pipelines_pairs(load):
+    pytest.importorskip("torch", reason="needs torch, to write a .bin file")
     classify, answer = load("twitter-roberta-base-sentiment"), load("bert-base-squad2")
     pair = {"text": "a man sleeps", "text_pair": "it rains"}
     wanted = classify("a man sleeps", pairs="it rains")
@@ -78,6 +79,7 @@ def test_options_of_cross_encoders(load):
 
 
 def test_attributes_of_other_libraries(load):
+    pytest.importorskip("torch", reason="needs torch, to write a .bin file")
     task = load("twitter-roberta-base-sentiment")
     for name in peer_names.TASK_NAMES.keys() - set(dir(task)):
         with pytest.raises(AttributeError, match=f"the task classify has no attribute '{name}': "):

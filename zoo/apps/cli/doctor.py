@@ -27,7 +27,7 @@ NEEDED_PACKAGES = ("numpy", "safetensors", "tokenizers", "huggingface_hub", "fil
 # Extra -> its packages, and what they are for (pyproject.toml has the versions; tests compare the two).
 EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "fast": (("onnx", "onnxruntime"), "the fastest engine on a CPU, device='auto' and 'onnx'; export"),
-    "openvino": (("openvino",), "device='openvino': bfloat16 on a CPU that has it"),
+    "openvino": (("openvino", "onnx", "onnxruntime"), "device='openvino': bfloat16 on a CPU that has it"),
     "gpu": (("torch", "triton"), "GPUs, training"),
     "chat": (("jinja2", "prompt_toolkit"), "chat templates, and a line to type in"),
     "pdf": (("pypdfium2",), "PDFs"),
