@@ -110,7 +110,7 @@ def test_wrong_requests(client, path, body, status, param, message):
 
 
 def test_paths_of_other_servers(client):
-    from zoo.apps.serve.app import PEER_PATHS
+    from zoo.apps.serve.peer_paths import PEER_PATHS
 
     for path, ours in PEER_PATHS.items():
         status, _, message = problem(client.post(path, content=b"{}"))

@@ -38,6 +38,7 @@ from .listening import (
 from .logs import log_request, request_id_of
 from .metrics import Metrics
 from .models import TABLES, TEXTS, Models, Served
+from .peer_paths import PEER_PATHS
 from .requests import (
     ChatRequest,
     ClassifyRequest,
@@ -66,18 +67,6 @@ MEDIA = ("image/", "audio/", "video/")
 PROBLEM = "zoo.problem"  # the key of a scope for why a request was refused, which the log says
 OPEN = ("/health", "/ready")  # answered without a key
 DOCS = ("/docs", "/openapi.json")  # too: a browser has no key yet; they name the models, as /ready does
-
-# Paths of other servers (Ollama, TEI, TGI, llama.cpp, whisper.cpp) -> zoo's.
-PEER_PATHS = {
-    **dict.fromkeys(("/api/generate", "/generate", "/generate_stream", "/completion"), "/v1/completions"),
-    **dict.fromkeys(("/api/chat", "/chat", "/v1/messages"), "/v1/chat/completions"),
-    **dict.fromkeys(("/api/embed", "/api/embeddings", "/embed", "/embed_all"), "/v1/embeddings"),
-    **dict.fromkeys(("/score", "/v1/score"), "/v1/rerank"),
-    "/predict": "/v1/classify",
-    "/inference": "/v1/audio/transcriptions",
-    **dict.fromkeys(("/api/tags", "/info"), "/v1/models"),
-    **dict.fromkeys(("/ping", "/healthz", "/livez"), "/health"),
-}
 
 
 class Endpoint(NamedTuple):
