@@ -3,12 +3,15 @@ fields are keys, as those of transformers' pipelines."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 from .errors import nearest
 
 T = TypeVar("T", bound=type[tuple[Any, ...]])
+F = TypeVar("F", bound=Callable[..., Any])
 
 _LOAD = "zoo.load(name, task=...) loads a checkpoint as a task"
 _PLACE = "zoo.load(name, device=...) chooses the device"
@@ -59,6 +62,24 @@ TABLE_NAMES = {
     "html": "use to_html()",
 }
 
+# Options of what finds the tables of a document.
+_STRUCTURE_HINT = (
+    "a table's rules are its cells if it has some, else the models find its rows and columns: leave it out"
+)
+_PLACE_HINT = "tables are found; detection=None takes the whole picture as one, so crop it before"
+TABLE_OPTIONS = {
+    **dict.fromkeys(("flavor", "lattice", "stream", "borderless_tables", "table_settings"), _STRUCTURE_HINT),
+    **dict.fromkeys(
+        ("implicit_rows", "implicit_columns", "guess", "line_scale", "process_background"), _STRUCTURE_HINT
+    ),
+    **dict.fromkeys(("table_areas", "table_regions", "area", "columns", "clip", "bbox"), _PLACE_HINT),
+    **dict.fromkeys(("page", "page_number", "page_numbers"), "use pages, of the call: pages=3 or '1-3,7'"),
+    **dict.fromkeys(("password", "dpi", "resolution"), "zoo.apps.documents.open_document(path, dpi=..., password=...)"),
+    **dict.fromkeys(("min_confidence", "detection_threshold"), "use threshold"),
+    **dict.fromkeys(("parallel", "max_workers", "n_jobs"), "zoo table FILES -o FOLDER --jobs 2 has several processes"),
+    **dict.fromkeys(("output_format", "multiple_tables"), "a list of tables comes back, each with to_pandas()"),
+}
+
 # Options of generation.
 GENERATION_NAMES = {
     **dict.fromkeys(("max_tokens", "n_predict", "num_predict", "max_completion_tokens"), "use max_new_tokens"),
@@ -95,6 +116,24 @@ LOAD_OPTIONS: dict[str, tuple[tuple[Any, ...], str]] = {
 def instead_of(name: str, names: dict[str, str]) -> str:
     """The end of a message about a name that does not exist: ": ...", or ""."""
     return f": {names[name]}" if name in names else ""
+
+
+def check_options(names: dict[str, str]) -> Callable[[F], F]:
+    """A decorator of a method: TypeError for an option that it does not have says what to type, as `names` do."""
+
+    def decorate(method: F) -> F:
+        parameters = list(inspect.signature(method).parameters)[1:]
+
+        @wraps(method)
+        def call(*args: Any, **options: Any) -> Any:
+            for name in options.keys() - set(parameters):
+                what = instead_of(name, names) or f"{nearest(name, parameters)}: expected {', '.join(parameters)}"
+                raise TypeError(f"{name!r} is not an option here{what}")
+            return method(*args, **options)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
 
 
 # How names of the Hub that lack their organisation begin -> the organisation.

@@ -139,3 +139,14 @@ def test_options_of_other_generators():
         llm([{"role": "user", "content": "Hello"}])
     with pytest.raises(InputError, match="a list of messages such as"):
         llm.chat("Hello")
+
+
+def test_options_of_table_libraries():
+    for options in ({"flavor": "lattice"}, {"stream": True}, {"borderless_tables": True}):
+        with pytest.raises(TypeError, match=f"'{next(iter(options))}' is not an option here: a table's rules are"):
+            zoo.extract_tables("report.pdf", **options)
+    extract = zoo.TableExtractor(ocr="none")
+    with pytest.raises(TypeError, match=r"'password' is not an option here: .*open_document\(path"):
+        extract("report.pdf", password="1234")
+    with pytest.raises(TypeError, match=r"'treshold' is not an option here; did you mean 'threshold'\?: expected"):
+        zoo.TableExtractor(treshold=0.5)

@@ -18,6 +18,7 @@ from ...errors import InputError
 from ...images import MAX_PIXELS, ImageInput, open_pixels
 from ...images.boxes import Box, Detection, check_fraction
 from ...options import Options
+from ...peer_names import TABLE_OPTIONS, check_options
 from ...tasks.notebook import as_rows
 from ...tasks.ocr import load_reader
 from ...tasks.scripts import MAX_CONFIDENCE
@@ -98,6 +99,7 @@ class TableExtractor:
     lock, device, dtype, local_files_only: as for `zoo.load`, for every checkpoint that is given by name or folder.
     """
 
+    @check_options(TABLE_OPTIONS)
     def __init__(
         self,
         structure: str | os.PathLike[str] | Detector = STRUCTURE,
@@ -133,6 +135,7 @@ class TableExtractor:
         self.threshold, self.padding, self.straighten = threshold, padding, straighten
         self.options = {} if size is None else {"size": size}
 
+    @check_options(TABLE_OPTIONS)
     def __call__(
         self,
         image: ImageInput,
