@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from . import ops
 from .errors import ConfigError
+from .files.pages import release
 from .ops.capture import current
 from .quant import QuantTensor
 from .typing import Array
 from .weights import Weights
-from .weights.mapped import release
 
 T = TypeVar("T")
 

@@ -10,6 +10,7 @@ from test_quant_tensors import NARROW, random_rows
 
 from zoo import ops
 from zoo.ops.on_numpy import byte_copies
+from zoo.ops.on_numpy import threads as worker_threads
 from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 
 PACKED = [name for name in NARROW if not QUANT_TYPES[name].is_plain]
@@ -18,10 +19,11 @@ PACKED = [name for name in NARROW if not QUANT_TYPES[name].is_plain]
 @pytest.fixture(autouse=True)
 def _no_copies(monkeypatch):
     monkeypatch.setattr(byte_copies, "_copies", type(byte_copies._copies)())
+    monkeypatch.setattr(byte_copies, "_sizes", [])
 
 
 def copies():
-    return [copy for copy in byte_copies._copies.values() if copy is not None]
+    return [copy for copy in byte_copies._copies.values() if copy]
 
 
 @pytest.mark.parametrize("columns", [256, 97])
@@ -34,6 +36,20 @@ def test_the_product_stays_the_same(name, columns, rng):
     for turn in range(3):
         np.testing.assert_allclose(ops.linear(x, weight), wanted, rtol=0, atol=2e-5 * np.abs(wanted).max())
         assert len(copies()) == (2 if turn and name not in byte_copies.IN_BYTES else 0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_matrix_of_several_tiles(rng, monkeypatch, threads):
+    """Shares of threads begin and end inside of tiles."""
+    monkeypatch.setattr(byte_copies, "TILE", 96 * 64)
+    monkeypatch.setattr(worker_threads, "MIN_PARALLEL_NS", 0)
+    monkeypatch.setattr(worker_threads, "_chosen", threads)
+    weight = QuantTensor([random_rows(rng, "Q4_1", 300, 96), random_rows(rng, "Q6_K", 70, 96)])
+    x = rng.standard_normal((1, 96)).astype(np.float32)
+    wanted = x @ weight.dequantise().T
+    for _ in range(3):
+        np.testing.assert_allclose(ops.linear(x, weight), wanted, atol=2e-5 * np.abs(wanted).max())
+    assert sorted(map(len, copies())) == [3, 5]
 
 
 def test_rows_in_another_order(rng):
@@ -53,9 +69,11 @@ def test_memory_is_bounded(rng, monkeypatch):
         for weight in weights:
             ops.linear(x, weight)
     assert len(copies()) == 2  # the scales count too
+    assert sum(byte_copies._sizes) == sum(tile.nbytes for copy in copies() for tile in copy) <= byte_copies.MAX_BYTES
     del weights, weight
     gc.collect()
     assert not copies()
+    assert not byte_copies._sizes
 
 
 def test_several_rows_make_no_copies(rng):

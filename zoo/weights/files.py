@@ -13,9 +13,9 @@ from .. import plugins
 from ..errors import CheckpointError, MissingWeightError, NotFoundError, list_names, nearest
 from ..files.inside import checkpoint_file, is_file_name
 from ..files.json_file import read_json
+from ..files.pages import release
 from ..quant import QuantRows
 from ..typing import RawTensor
-from .mapped import release
 from .packed_names import with_packed_tensors
 from .source import Source
 

@@ -6,17 +6,14 @@ import math
 import mmap
 import os
 import reprlib
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ..errors import CheckpointError, NotFoundError, UnsupportedError
+from ..files.pages import mapping_of
 
 # safetensors' name of an element type -> its bits, and NumPy's type for it (None: there is none).
 DTYPES: dict[str, tuple[int, str | None]] = {
@@ -44,7 +41,6 @@ DTYPES: dict[str, tuple[int, str | None]] = {
     "F6_E3M2": (6, None),
 }
 
-RELEASE_INTERVAL = 0.005  # seconds between releases of an array that is read
 MAX_RANK = 32  # dimensions of NumPy 1's arrays
 
 _REPR = reprlib.Repr()
@@ -114,43 +110,9 @@ def map_file(path: Path) -> np.ndarray:
     return data
 
 
-def release(array: np.ndarray) -> None:
-    """Release the memory of a mapped array that was copied elsewhere; a later access reads the file again."""
-    base, begin = _origin(array)
-    if base is None or not array.nbytes or not hasattr(base, "madvise"):
-        return
-    page = begin // mmap.PAGESIZE * mmap.PAGESIZE
-    base.madvise(mmap.MADV_DONTNEED, page, begin + array.nbytes - page)
-
-
-@contextmanager
-def calling_meanwhile(call: Callable[[], object], every: float) -> Iterator[None]:
-    """A context in which a thread calls a function every few seconds, and once more at the end."""
-    ends = threading.Event()
-
-    def run() -> None:
-        last = False
-        while not last:
-            last = ends.wait(every)
-            call()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ends.set()
-        thread.join()
-
-
-def releasing(array: np.ndarray) -> AbstractContextManager[None]:
-    """A context that releases the memory of a mapped array every few seconds while another library reads it."""
-    return calling_meanwhile(partial(release, array), RELEASE_INTERVAL)
-
-
 def region_of(array: np.ndarray) -> Region | None:
     """Where the first element of a mapped array is; None if the array is not mapped, or its file has changed since."""
-    base, begin = _origin(array)
+    base, begin = mapping_of(array)
     if base is None or base not in _mapped:
         return None
     path, state = _mapped[base]
@@ -158,16 +120,6 @@ def region_of(array: np.ndarray) -> Region | None:
         return Region(path, state, begin) if file_state(os.stat(path)) == state else None
     except OSError:
         return None
-
-
-def _origin(array: np.ndarray) -> tuple[mmap.mmap | None, int]:
-    """The mapped file that an array is a view of, or None, and where in it the array begins."""
-    base: Any = array
-    while isinstance(base, np.ndarray | memoryview):
-        base = base.base if isinstance(base, np.ndarray) else base.obj
-    if not isinstance(base, mmap.mmap):
-        return None, 0
-    return base, array.ctypes.data - np.frombuffer(base, np.uint8).ctypes.data
 
 
 def element_bits(dtype: str) -> int:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import CheckpointError
+from ..files.pages import release
 from ..quant import QUANT_TYPES, QuantRows
 from ..typing import RawTensor
-from .mapped import release
 from .source import Random, Source, stored_arrays
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import CheckpointError, MissingWeightError, UnsupportedError, WeightShapeError, nearest
+from ..files.pages import release
 from ..quant import QUANT_TYPES, QuantRows
 from ..typing import Array, RawTensor
-from .mapped import release
 from .name_map import RenamedSource
 from .source import NewHead, stored_arrays
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from ...weights.mapped import calling_meanwhile
+from ...files.pages import calling_meanwhile
 
 SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SIZE = 2 << 20  # bytes of a huge page

@@ -19,13 +19,14 @@ import numpy as np
 
 from ...errors import CheckpointError, InputError, UnsupportedError, ZooError
 from ...files.inside import checkpoint_file
+from ...files.pages import release
 from ...inputs import TextInputs, TextModel
 from ...inputs.heads import CausalLM
 from ...nn import Module, leaves
 from ...pretrained import Pretrained
 from ...quant import QuantTensor
 from ...runner import Runner
-from ...weights.mapped import file_state, release
+from ...weights.mapped import file_state
 from .cache import CachedGraph, GraphFolder, fingerprint, write_graph
 from .checked import CheckedSession
 from .decoder import OnnxDecoder, ensure_capacity

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...errors import UnsupportedError, ZooError, nearest
+from ...files.pages import release, releasing
 from ...ops.on_numpy import threads
 from ...optional import pip_install
-from ...weights.mapped import map_file, release, releasing
+from ...weights.mapped import map_file
 from . import denormals, huge_pages
 
 if TYPE_CHECKING:

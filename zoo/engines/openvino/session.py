@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import UnsupportedError, ZooError, nearest
+from ...files.pages import release
 from ...ops.on_numpy import threads
 from ...optional import import_optional, pip_install
-from ...weights.mapped import release
 from ..onnx.cache import CachedGraph
 from ..onnx.proto import without_constants
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...quant import QuantRows, QuantTensor
 from . import blas, quantised, threads
 from .activations import finish
-from .byte_copies import byte_copy
+from .byte_copies import ByteRows, byte_copies
 from .layout import MAX_UNPACKED_MNK, ROW_MAJOR_TOKENS, columns, logical, multipliable
 from .scratch import result, scratch
 
@@ -34,6 +34,8 @@ def linear(
     weights = quantised.parts_of(weight)
     lead, D, dtype = x.shape[:-1], x.shape[-1], x.dtype
     N = math.prod(lead)
+    if N == 1:
+        weights = [tile for w in weights for tile in (byte_copies(w) if isinstance(w, QuantRows) else (w,))]
     heights = tuple(len(w) for w in weights)
     E = sum(heights)
     X = columns(x)
@@ -43,8 +45,6 @@ def linear(
     copied = tile is not None and not _lies_well(X, tile)
     plain = [w for w in weights if isinstance(w, np.ndarray)]
     narrow = len(plain) < len(weights)
-    if narrow and N == 1 and rowwise:
-        weights = [byte_copy(w) if isinstance(w, QuantRows) else w for w in weights]
     if rowwise:
         Y, R = result((N, E), dtype), None if R is None else R.T
         X = X.T if N > ROW_MAJOR_TOKENS else np.ascontiguousarray(X.T)
@@ -59,7 +59,7 @@ def linear(
             at += len(W)
         finish(Y, None if bias is None else bias[None], act, R)
         return Y.reshape(*lead, E)
-    cost = D * E * max(N / 40, 0.25 if D * E > MAX_CACHED_ELEMENTS else 0)
+    cost = D * E * max(N / 40, 0.2 if narrow else 0.25 if D * E > MAX_CACHED_ELEMENTS else 0)
     shares = _shares(heights, threads.count(cost), N, tile is not None, copied)
     operands = quantised.operands(X, weights, rowwise) if narrow else []
 
@@ -91,12 +91,15 @@ def linear(
 
 
 def _packed_product(
-    W: np.ndarray | QuantRows, xs: list[np.ndarray], y: np.ndarray, rowwise: bool, tile: Tile | None
+    W: np.ndarray | QuantRows | ByteRows, xs: list[np.ndarray], y: np.ndarray, rowwise: bool, tile: Tile | None
 ) -> None:
     """The product of a quantised matrix, dequantised some rows at a time; xs: from `quantised.operands`.
 
     y (N, E), xs (N, D or D / 2) if rowwise, else y (E, N), xs (D or D / 2, N).
     """
+    if isinstance(W, ByteRows):
+        W.multiply(xs[0][0], y[0])
+        return
     if rowwise and len(y) == 1 and isinstance(W, QuantRows):
         if len(xs) == 2:
             quantised.words_product(W, xs, y[0])

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...quant import QuantRows, QuantTensor
+from .byte_copies import ByteRows
 from .scratch import scratch
 
 TILE = 1 << 17  # elements of float32 at a time: half a megabyte fits into the L2 cache
@@ -22,7 +23,9 @@ def parts_of(weight: np.ndarray | QuantTensor) -> list[np.ndarray | QuantRows]:
     return [np.asarray(p.arrays[0]) if p.kind.name in ("F32", "F64") else p for p in weight.parts]
 
 
-def operands(X: np.ndarray, weights: Sequence[np.ndarray | QuantRows], rowwise: bool) -> list[list[np.ndarray]]:
+def operands(
+    X: np.ndarray, weights: Sequence[np.ndarray | QuantRows | ByteRows], rowwise: bool
+) -> list[list[np.ndarray]]:
     """The factors of each weight's `widen_rows` parts: X (D, N), (N, D) if rowwise, or its even and odd features."""
     words = [_in_words(W) for W in weights]
     every: list[list[np.ndarray]] = [[X], []]
@@ -31,12 +34,12 @@ def operands(X: np.ndarray, weights: Sequence[np.ndarray | QuantRows], rowwise: 
     return [every[word] for word in words]
 
 
-def _in_words(W: np.ndarray | QuantRows) -> bool:
+def _in_words(W: np.ndarray | QuantRows | ByteRows) -> bool:
     """True if a bfloat16 matrix (E, D) can be viewed as words (E, D / 2), the even elements in the lower halves.
 
     Two passes over words, one for each half, are several times as fast as one over elements.
     """
-    if isinstance(W, np.ndarray) or W.kind.name != "BF16" or W.columns % 2 or sys.byteorder != "little":
+    if not isinstance(W, QuantRows) or W.kind.name != "BF16" or W.columns % 2 or sys.byteorder != "little":
         return False
     data = W.arrays[0]
     row, column = data.strides

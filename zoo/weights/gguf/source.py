@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import ZooError
+from ...files.pages import release
 from ...quant import QUANT_TYPES, QuantRows
 from ...typing import RawTensor
-from ..mapped import release
 from ..source import ListedFile
 from .header import Header, TensorEntry
 from .metadata import Metadata

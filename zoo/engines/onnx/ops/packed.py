@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....errors import InputError, nearest
+from ....files.pages import release
 from ....ops.on_numpy.quantise import quantise
 from ....quant import QUANT_TYPES, QuantRows, QuantType
 from ....typing import RawTensor
-from ....weights.mapped import release
 from .graph import MICROSOFT, Made, Recipe
 from .symbol import FLOAT, Symbol
 
