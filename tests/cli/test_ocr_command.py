@@ -43,7 +43,17 @@ def test_json_and_tsv(folder, capsys):
     assert (page["source"], page["page"], page["width"], page["text"]) == ("page.png", 1, 400, LINES)
     assert main(["ocr", "page.png", "-o", "out.tsv", *OPTIONS]) == 0
     rows = list(csv.DictReader(io.StringIO((folder / "out.tsv").read_text()), delimiter="\t", quoting=csv.QUOTE_NONE))
-    assert [row["text"] for row in rows if row["level"] == "5"] == LINES.split("\n")
+    words = [row for row in rows if row["level"] == "5"]
+    assert [row["text"] for row in words] == LINES.split()
+    assert [(row["block_num"], row["line_num"], row["word_num"]) for row in words] == [
+        *(("1", "1", str(i)) for i in (1, 2, 3, 4)),
+        *(("1", "2", str(i)) for i in (1, 2, 3)),
+    ]
+    assert [row["level"] for row in rows[:4]] == ["1", "2", "3", "4"]
+    draw = ImageDraw.Draw(Image.open("page.png"))
+    font, ends = ImageFont.load_default(28), [int(row["left"]) + int(row["width"]) for row in words[:3]]
+    for begin, end in zip(("First", "First line", "First line of"), ends, strict=True):
+        assert end == pytest.approx(12 + draw.textlength(begin, font), abs=3)
     assert [int(row["width"]) for row in rows if row["level"] == "1"] == [400]
     assert "wrote out.tsv" in capsys.readouterr().err
 
@@ -90,4 +100,4 @@ def test_signs_of_markdown_and_lines_that_nobody_can_read():
     pages = [ReadPage("a.png", 1, OcrPage(lines, 10, 20), "a.png")]
     assert OCR_FORMATS[".md"](pages) == "\\# 1 \\* 2\\_3  \n\\[?\\]  \n\\- x\n"
     assert OCR_FORMATS[".txt"](pages) == "# 1 * 2_3\n[?]\n- x\n"
-    assert np.array([row.split("\t") for row in OCR_FORMATS[".tsv"](pages).splitlines()]).shape == (8, 12)
+    assert np.array([row.split("\t") for row in OCR_FORMATS[".tsv"](pages).splitlines()]).shape == (14, 12)

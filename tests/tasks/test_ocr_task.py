@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from zoo.images.text_regions import TextRegions
 from zoo.tasks.auto_reader import AutoReader
 from zoo.tasks.line_reader import CtcReader, LineScripts, unread_ink
 from zoo.tasks.line_texts import LineReading
+from zoo.tasks.line_words import LineWord, words_of_characters, words_of_text
 from zoo.tasks.ocr import UNREADABLE, Ocr, load_ocr
 from zoo.tasks.text_detector import PageProcessor
 from zoo.text.ctc import CtcText, decode_best_path
@@ -94,7 +96,7 @@ def test_ink_without_characters():
     line, places = strokes(20, 60, 100, 140), 1 / 8
 
     def text(characters, *at):
-        return CtcText(list(characters), np.array(at, float) * places // 1, 0.9)
+        return CtcText(list(characters), np.array(at, float) * places // 1, np.full(len(characters), 0.9))
 
     assert unread_ink(line, text("abcd", 20, 60, 100, 140), places) == 0
     assert unread_ink(line, text("a", 20), places) == pytest.approx(0.75)
@@ -174,6 +176,43 @@ def test_lines_have_places_and_angles():
     assert (first.text, first.angle, first.quad[0]) == ("level", 0, (0, 60))
     assert (down.text, down.angle, down.quad[0]) == ("down", 90, (110, 0))
     assert reader.seen == [[(10, 50, 3), (10, 80, 3)]]
+
+
+def test_words_have_the_places_of_their_ink():
+    """By characters' places where these are known, else by the widest gaps; each as wide as its ink."""
+    image = np.full((20, 200, 3), 255, np.uint8)
+    for a, b in ((10, 38), (42, 60), (90, 120), (150, 190)):
+        image[5:15, a:b] = 0
+    text = CtcText(list("ab c de"), np.arange(7), np.array([0.8, 1, 1, 0.5, 1, 0.9, 0.7]))
+    ab, c, de = words_of_characters(text, np.array([20, 50, 75, 105, 130, 160, 180]), image)
+    assert (ab.text, c.text, de.text) == ("ab", "c", "de")
+    assert (ab.confidence, c.confidence, de.confidence) == pytest.approx((0.9, 0.5, 0.8))
+    assert [(one.start * 200, one.end * 200) for one in (ab, c, de)] == [(10, 60), (90, 120), (150, 190)]
+    assert words_of_text("ab c de", 0.6, image) == [one._replace(confidence=0.6) for one in (ab, c, de)]
+    crowded = words_of_text("a b c d e f", 0.6, image)
+    assert [one.text for one in crowded] == list("abcdef")
+    assert all(a.end <= b.start for a, b in pairwise(crowded))
+    blank = np.full((20, 200, 3), 255, np.uint8)
+    assert [(one.start, one.end) for one in words_of_text("a b", 0.5, blank)] == [(0, 0.5), (0.5, 1)]
+    assert (
+        words_of_text(" ", 0.5, image)
+        == words_of_characters(CtcText([], np.zeros(0), np.zeros(0)), np.zeros(0), image)
+        == []
+    )
+
+
+def test_words_of_level_vertical_and_upside_down_lines():
+    words = (LineWord("one", 0.9, 0.0, 0.25), LineWord("two", 0.9, 0.5, 1.0))
+    level = [(0, 60), (50, 60), (50, 70), (0, 70)]
+    upright = [(100, 0), (110, 0), (110, 80), (100, 80)]
+    reading = LineReading("one two", 0.95, -1, words)
+    first, down = page_of(Said("reader", {50: reading, 80: reading}), [level, upright]).lines
+    assert first.words[1] == ("two", 0.9, ((25, 60), (50, 60), (50, 70), (25, 70)))
+    assert down.words[0].quad == ((110, 0), (110, 20), (100, 20), (100, 0))
+    answers, turned = iter([LineReading("?", 0.1, -1), reading]), Said("reader", {})
+    turned.read_lines = lambda images: [next(answers)]
+    (line,) = page_of(turned, [level]).lines
+    assert line.words[0].quad == ((50, 70), (37.5, 70), (37.5, 60), (50, 60))
 
 
 def test_upside_down_text_is_read_again():

@@ -23,6 +23,7 @@ MIN_WORD_GAP = 0.2  # heights of a line's ink between two words
 MAX_PARTS = 16  # a line's parts: what is wider yet is no line
 MAX_CUT_SHIFT = 0.4  # widths of a part by which a line is cut away from its place
 MARGIN = 0.25  # heights of a line: the paper that is left around it
+NEAR_EDGE = 0.125  # heights of a line's image: what is higher or lower may belong to another line
 
 
 def is_blank(image: np.ndarray) -> bool:
@@ -78,6 +79,14 @@ def split_words(image: np.ndarray, widest: float) -> list[tuple[int, int]]:
         if middles:
             cuts.append(max(middles)[-1])
     return list(pairwise([*cuts, wide]))
+
+
+def inked_columns(image: np.ndarray) -> np.ndarray:
+    """The columns (X,) bool of the image of a line (Y, X, 3) uint8 that have ink away from its upper and lower edge."""
+    if is_blank(image):
+        return np.zeros(image.shape[1], bool)
+    margin = int(NEAR_EDGE * len(image))
+    return np.any(_ink(image)[margin : len(image) - margin], 0)
 
 
 def stretch(image: np.ndarray, factor: float) -> np.ndarray:

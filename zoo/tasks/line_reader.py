@@ -19,6 +19,7 @@ from ..runner import runner_for
 from ..text.ctc import CtcText, decode_best_path
 from .image_task import floats
 from .line_texts import LineReading
+from .line_words import LineWord, words_of_characters
 from .scripts import MAX_CONFIDENCE, MIN_CHARACTERS
 
 if TYPE_CHECKING:
@@ -68,6 +69,15 @@ class LineScripts(NamedTuple):
         return f"{problem}, which is doubtful: --ocr tesseract reads what ZOO_TESSERACT_LANG names"
 
 
+class _PartReading(NamedTuple):
+    """The text of a line or of a part of one, the share of its ink that has no character, its width, and its words."""
+
+    text: CtcText
+    unread: float
+    width: int
+    words: list[LineWord]
+
+
 class CtcReader:
     """Images of lines to what they say.
 
@@ -107,14 +117,13 @@ class CtcReader:
                 cuts = split_words(image, self.processor.max_ratio)
                 parts += [image[:, x0:x1] for x0, x1 in cuts]
                 owners += [i] * len(cuts)
-        read: list[list[tuple[CtcText, float, int]]] = [[] for _ in images]
+        read: list[list[_PartReading]] = [[] for _ in images]
         for i, one in zip(owners, self._read(parts), strict=True):
             read[i].append(one)
-        return [_join(of_line) for of_line in read]
+        return [_join_parts(of_line) for of_line in read]
 
-    def _read(self, lines: Sequence[np.ndarray]) -> list[tuple[CtcText, float, int]]:
-        """The text of each line, the share of its ink that has no character, and the number of its characters."""
-        found: list[tuple[CtcText, float, int] | None] = [None] * len(lines)
+    def _read(self, lines: Sequence[np.ndarray]) -> list[_PartReading]:
+        found: list[_PartReading | None] = [None] * len(lines)
         widths = [self.processor.widths(line.shape) for line in lines]
         order = sorted(range(len(lines)), key=lambda i: widths[i])
         while order:
@@ -127,7 +136,9 @@ class CtcReader:
                 text = decode_best_path(one, self.processor.characters)
                 unread = unread_ink(of_line[:, : widths[i][0]], text, len(one) / padded)
                 unread = max(unread, self._partial_share(text.characters))
-                found[i] = text, unread, len(text.characters)
+                middles = (text.places + 0.5) * (padded / len(one)) * (lines[i].shape[1] / widths[i][0])
+                words = words_of_characters(text, middles, lines[i])
+                found[i] = _PartReading(text, unread, lines[i].shape[1], words)
         return [one for one in found if one is not None]
 
     def _partial_share(self, characters: Sequence[str]) -> float:
@@ -157,11 +168,16 @@ def unread_ink(line: np.ndarray, text: CtcText, places: float) -> float:
     return float(ink[distance > REACH * len(line)].sum() / ink.sum())
 
 
-def _join(parts: Sequence[tuple[CtcText, float, int]]) -> LineReading:
+def _join_parts(parts: Sequence[_PartReading]) -> LineReading:
     if not parts:
         return LineReading("", 0.0, -MAX_UNREAD)
-    text = " ".join(one.text.strip() for one, *_ in parts) if len(parts) > 1 else parts[0][0].text
-    weights = np.array([max(1, count) for *_, count in parts])
-    confidence = float(np.average([one.confidence for one, *_ in parts], weights=weights))
-    odds = float(np.average([unread for _, unread, _ in parts], weights=weights)) - MAX_UNREAD
-    return LineReading(text, min(confidence, MAX_CONFIDENCE) if odds > 0 else confidence, odds)
+    text = " ".join(one.text.text.strip() for one in parts) if len(parts) > 1 else parts[0].text.text
+    weights = np.array([max(1, len(one.text.characters)) for one in parts])
+    confidence = float(np.average([one.text.confidence for one in parts], weights=weights))
+    odds = float(np.average([one.unread for one in parts], weights=weights)) - MAX_UNREAD
+    words, before, whole = [], 0, sum(one.width for one in parts)
+    for one in parts:
+        places = ((before + one.width * at) / whole for word in one.words for at in (word.start, word.end))
+        words += [word._replace(start=next(places), end=next(places)) for word in one.words]
+        before += one.width
+    return LineReading(text, min(confidence, MAX_CONFIDENCE) if odds > 0 else confidence, odds, tuple(words))

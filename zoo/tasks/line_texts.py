@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from ..peer_names import with_keys
+from .line_words import LineWord
 from .results import Lines, ResultFormat
 
 # The text of a line, the log-probabilities of its tokens, True if it came to its end, and the odds of its script.
@@ -39,11 +40,15 @@ class Readings(ResultFormat):
 
 
 class LineReading(NamedTuple):
-    """A text, its confidence (see `Reading`), and the log-odds that it is in a script that the reader does not know."""
+    """A text, its confidence (see `Reading`), and the log-odds that it is in a script that the reader does not know.
+
+    words: with their places, from readers that know these.
+    """
 
     text: str
     confidence: float
     script_odds: float
+    words: tuple[LineWord, ...] = ()
 
 
 def group_parts(parts: Sequence[LineText], counts: Sequence[int]) -> list[LineText]:

@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from .base import Progress, Task
 from .image_task import as_images
 from .line_reader import CtcReader
 from .line_texts import LineReading
+from .line_words import words_of_text
 from .results import Lines, ResultFormat
 from .scripts import MAX_CONFIDENCE
 from .text_detector import TextDetector
@@ -48,19 +49,32 @@ UNKNOWN_SCRIPT = "in a script or a hand that the reader does not know"
 UNREADABLE = "[?]"  # stands for such a line where its confidence is not written beside it
 
 
+Quad: TypeAlias = tuple[tuple[float, float], ...]  # corners (x, y), clockwise from where the text begins
+
+
+@with_keys()
+class OcrWord(NamedTuple):
+    """A word of a line, without spaces: as wide as its ink, as high as the line.  quad: as of `OcrLine`."""
+
+    text: str
+    confidence: float
+    quad: Quad
+
+
 @with_keys()
 class OcrLine(NamedTuple):
     """A line of text.  quad: its corners (x, y) in pixels of the page, clockwise from where the text begins.
 
     angle: of the text, in degrees clockwise from left to right, so that 90 is downwards.  doubt: why the text is likely
-    wrong, or None.
+    wrong, or None.  words: those between spaces; Chinese and Japanese have none, so that a line of theirs is one word.
     """
 
     text: str
     confidence: float
-    quad: tuple[tuple[float, float], ...]
+    quad: Quad
     angle: float
     doubt: str | None = None
+    words: tuple[OcrWord, ...] = ()
 
 
 class OcrPage(NamedTuple):
@@ -80,13 +94,19 @@ class OcrPages(ResultFormat):
     columns: ClassVar[dict[str, Any]] = {
         "text": "string",
         "lines": [
-            {"text": "string", "confidence": "double", "quad": [["double"]], "angle": "double", "doubt": "string"}
+            {
+                "text": "string",
+                "confidence": "double",
+                "quad": [["double"]],
+                "angle": "double",
+                "doubt": "string",
+                "words": [{"text": "string", "confidence": "double", "quad": [["double"]]}],
+            }
         ],
     }
 
     def row(self, result: OcrPage, top_k: bool = False) -> dict[str, Any]:
-        lines = [line._asdict() | {"quad": [list(corner) for corner in line.quad]} for line in result.lines]
-        return {"text": result.text, "lines": lines}
+        return {"text": result.text, "lines": [_as_row(line) for line in result.lines]}
 
     def json(self, result: OcrPage) -> Any:
         return {"width": result.width, "height": result.height, **self.row(result)}
@@ -117,7 +137,7 @@ class Ocr(Task):
     >>> page = ocr("page.png")
     >>> print(page.text)
     >>> page.lines[0]
-    OcrLine(text='...', confidence=0.9..., quad=((70.0, 52.0), (912.0, 52.0), ...), angle=0.0, doubt=None)
+    OcrLine(text='...', confidence=0.9..., quad=((70.0, 52.0), (912.0, 52.0), ...), angle=0.0, doubt=None, words=...)
 
     `reader` reads the lines that `detector` finds; with None the ink of the page is cut into lines
     (`zoo.images.lines`), which suits one column of text.
@@ -189,15 +209,22 @@ class Ocr(Task):
         return quads[reading_order(boxes)]
 
     def _read(self, images: Sequence[np.ndarray]) -> list[tuple[LineReading, bool]]:
-        """What each line says, and True if it was upside down."""
-        found = self.reader.read_lines(images)
+        """What each line says, with its words, and True if it was upside down."""
+        found = self._read_words(images)
         unsure = [i for i, line in enumerate(found) if line.confidence < MIN_CONFIDENCE]
-        turned = self.reader.read_lines([np.ascontiguousarray(images[i][::-1, ::-1]) for i in unsure]) if unsure else []
+        turned = self._read_words([np.ascontiguousarray(images[i][::-1, ::-1]) for i in unsure]) if unsure else []
         out = [(line, False) for line in found]
         for i, line in zip(unsure, turned, strict=True):
             if line.text.strip() and line.script_odds <= 0 and line.confidence >= REVERSED_CONFIDENCE:
                 out[i] = line, True
         return out
+
+    def _read_words(self, images: Sequence[np.ndarray]) -> list[LineReading]:
+        """What each line says, with its words, by the gaps in its ink where the reader has no places for them."""
+        return [
+            line if line.words else line._replace(words=tuple(words_of_text(line.text, line.confidence, image)))
+            for line, image in zip(self.reader.read_lines(images), images, strict=True)
+        ]
 
     def copied_files(self) -> list[tuple[CheckpointFolder, str]]:
         if not isinstance(self.reader, CtcReader):
@@ -257,6 +284,18 @@ def _line(quad: np.ndarray, line: LineReading, is_reversed: bool, is_unknown: bo
     corners = np.roll(quad, -((first + 2 * is_reversed) % 4), 0)
     (ax, ay), (bx, by) = corners[0], corners[1]
     angle = round(math.degrees(math.atan2(by - ay, bx - ax)), 2) + 0.0
-    confidence = min(line.confidence, MAX_CONFIDENCE) if is_unknown else line.confidence
-    places = tuple((float(x), float(y)) for x, y in corners)
-    return OcrLine(line.text.strip(), float(confidence), places, angle, UNKNOWN_SCRIPT if is_unknown else None)
+    highest = MAX_CONFIDENCE if is_unknown else 1.0
+
+    def part(start: float, end: float) -> Quad:
+        sides = (corners[:2], corners[:1:-1])  # above and below the text
+        (a, b), (d, c) = ([first + at * (last - first) for at in (start, end)] for first, last in sides)
+        return tuple((float(x), float(y)) for x, y in (a, b, c, d))
+
+    words = tuple(OcrWord(one.text, min(one.confidence, highest), part(one.start, one.end)) for one in line.words)
+    doubt = UNKNOWN_SCRIPT if is_unknown else None
+    return OcrLine(line.text.strip(), float(min(line.confidence, highest)), part(0, 1), angle, doubt, words)
+
+
+def _as_row(line: OcrLine | OcrWord) -> dict[str, Any]:
+    row = line._asdict() | {"quad": [list(corner) for corner in line.quad]}
+    return row | {"words": [_as_row(word) for word in line.words]} if isinstance(line, OcrLine) else row

@@ -157,7 +157,7 @@ class Read(ImageTask):
             if isinstance(of, ZooError):
                 out.append(of)
                 continue
-            text, confidence, _ = join_lines(of)
+            text, confidence = join_lines(of)[:2]
             if check is not None and any(check.find_unknown([join_lines([line]) for line in of])):
                 confidence, foreign = min(confidence, MAX_CONFIDENCE), True
             out.append(Reading(text, confidence))

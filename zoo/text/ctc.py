@@ -1,6 +1,6 @@
 """Texts from the probabilities of each place's character (CTC, Graves et al. 2006).
 
-Shapes: T places along a line, V characters, the first of which is none.
+Shapes: T places along a line, V characters, the first of which is none, C characters of a text.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ BLANK_ID = 0  # the character that is none
 
 
 class CtcText(NamedTuple):
-    """The characters of a text, the place of each (C,), and their mean probability (0.0 without any)."""
+    """The characters of a text, and the place and the probability of each (C,)."""
 
     characters: list[str]
     places: np.ndarray
-    confidence: float
+    probabilities: np.ndarray
+
+    @property
+    def confidence(self) -> float:
+        """The mean probability; 0.0 without characters."""
+        return float(self.probabilities.mean()) if len(self.probabilities) else 0.0
 
     @property
     def text(self) -> str:
@@ -45,5 +50,4 @@ def decode_best_path(probabilities: np.ndarray, alphabet: Sequence[str]) -> CtcT
     """
     ids = probabilities.argmax(-1)
     places, _ = character_runs(ids)
-    confidence = float(probabilities[places, ids[places]].mean()) if len(places) else 0.0
-    return CtcText([alphabet[int(i)] for i in ids[places]], places, confidence)
+    return CtcText([alphabet[int(i)] for i in ids[places]], places, probabilities[places, ids[places]])
