@@ -6,7 +6,7 @@ import pytest
 
 from zoo.apps.tables import Word
 from zoo.apps.tables.lattice import Lattice
-from zoo.apps.tables.lattice_words import with_columns, with_cut_cells, with_lines, without_gaps
+from zoo.apps.tables.lattice_words import with_columns, with_cut_cells, with_lines, with_sides, without_gaps
 
 
 def test_a_stroke_in_a_gap_between_cells_is_no_column() -> None:
@@ -118,3 +118,13 @@ def test_marks_before_lines_that_nobody_has_read_are_no_column():
         words = [Word("x", (x, 5 + 20 * r, x + w, 15 + 20 * r)) for r in range(4) for x, w in ((95, wide), (160, 80))]
         words += [Word("x", (5, 5 + 20 * r, 40, 15 + 20 * r)) for r in range(4)]
         assert len(with_columns(lattice, words).xs) == columns + 1
+
+
+@pytest.mark.parametrize(("gap", "rows"), [(4.0, 2), (15.0, 3)])
+def test_a_caption_across_the_borders_is_no_row_of_headings(gap: float, rows: int):
+    xs, ys = (0.0, 50.0, 100.0, 150.0), (20.0, 40.0, 60.0)
+    lattice = Lattice(xs, ys, tuple((r, c, 1, 1) for r in range(2) for c in range(3)), "rules")
+    # No word is across a border, but those of one text are nearer than two headings.
+    words = [Word("Table", (10.0, 5.0, 50.0 - gap / 2, 15.0)), Word("2:", (50.0 + gap / 2, 5.0, 100.0 - gap / 2, 15.0))]
+    words.append(Word("exports", (100.0 + gap / 2, 5.0, 140.0, 15.0)))
+    assert len(with_sides(lattice, words).ys) - 1 == rows

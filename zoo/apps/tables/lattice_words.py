@@ -18,7 +18,7 @@ from ..documents import Rule, Rules, Word
 from .boxes import HALF_SHARE, inside
 from .direction import quarters
 from .lattice import Lattice
-from .text_lines import word_lines
+from .text_lines import blocks_of, word_lines
 from .values import is_mostly_figures
 
 MIN_LINES = 4  # lines of words in a row of a lattice that is split into them
@@ -118,7 +118,9 @@ def with_sides(lattice: Lattice, words: Sequence[Word]) -> Lattice:
         xs = (min(w.box[0] for w in own), *xs)
         cells = [(r, 0, 1, 1) for r in range(R)] + [(r, c + 1, rs, cs) for r, c, rs, cs in cells]
     own = [w for x, y, w in middles if y < ys[0] and xs[0] <= x < xs[-1]]
-    crossed = any(w.box[0] < x < w.box[2] for w in own for x in xs[1:-1])
+    # A line of one text across the borders is a caption.
+    texts = [box for line in word_lines(own) for box in blocks_of([w.box for w in line], SAME_TEXT_GAP)]
+    crossed = any(x0 < x < x1 for x0, _, x1, _ in texts for x in xs[1:-1])
     if own and not crossed and len(word_lines(own)) <= HEAD_LINES and len(_columns(own, xs)) > max(1, HALF_SHARE * C):
         ys = (min(w.box[1] for w in own), *ys)
         cells = [(0, c, 1, 1) for c in range(len(xs) - 1)] + [(r + 1, c, rs, cs) for r, c, rs, cs in cells]
