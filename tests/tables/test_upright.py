@@ -85,6 +85,21 @@ def test_boxes_there_and_back(angle: float) -> None:
     assert far == pytest.approx(np.hypot(140 - 200, 130 - 150))
 
 
+@pytest.mark.parametrize("angle", [1.0, -6.0, 93.0])
+def test_a_table_that_is_cut_out_has_no_wide_margins_once_it_is_upright(angle: float) -> None:
+    H, W = 300, 600
+    pixels = np.full((H, W, 3), 255, np.uint8)
+    for y in range(10, H - 10, 20):
+        pixels[y : y + 9, 6 : W - 6 : 3] = 0  # lines of strokes
+    page = turn(pixels, angle)
+    found = upright_page(page, [Word(f"word {i}", (5.0, 5.0, 9.0, 9.0), angle=angle) for i in range(3)])
+    assert found is not None
+    assert found.crop.pixels.shape[:2] == pytest.approx((H, W), abs=16)  # turning back alone adds up to 130
+    box = found.crop.from_page((100.0, 100.0, 101.0, 101.0))
+    there = found.crop.to_page(box)
+    assert ((there[0] + there[2]) / 2, (there[1] + there[3]) / 2) == pytest.approx((100.5, 100.5))
+
+
 def test_words_and_rules_turn_with_the_page() -> None:
     pixels = np.full((200, 100, 3), 255, np.uint8)
     words = [Word("down", (80.0, 10.0, 95.0, 60.0), angle=90.0), Word("wards", (80.0, 70.0, 95.0, 120.0), angle=90.0)]

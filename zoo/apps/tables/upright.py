@@ -18,7 +18,10 @@ from ..documents.orientation import LEAST_TILT, find_orientation
 from .boxes import HALF_SHARE
 from .crop import TableCrop, crop_table
 from .direction import quarters, text_direction, tilt_of, turned_size, upright_box
+from .finding import ink_of
 from .table import Table
+
+LEAST_MARGIN = 4  # pixels around the ink of a page that are kept: hardly any, as around tables that are cut out
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,9 @@ def upright_page(
         warn(f"the page is turned by {angle:.1f} degrees, but {wide} x {high} pixels are too many to turn it upright")
         return None
     crop = crop_table(page, (0.0, 0.0, float(W), float(H)), 0, angle)
+    if tilt_of(angle):
+        before = (H, W) if quarters(angle) % 2 else (W, H)
+        crop = _without_new_margins(crop, (wide - before[0], high - before[1]))
     return UprightPage(
         crop,
         None if words is None else crop.words(words),
@@ -80,6 +86,25 @@ def upright_image(page: np.ndarray, angle: float) -> np.ndarray:
     high, wide = (W, H) if quarters(angle) % 2 else (H, W)
     y, x = (turned.shape[0] - high) // 2, (turned.shape[1] - wide) // 2
     return turned[y : y + high, x : x + wide]
+
+
+def _without_new_margins(crop: TableCrop, added: tuple[int, int]) -> TableCrop:
+    """The crop without the blank margins that turning added, across and down, and that a tilt before it had added.
+
+    A picture that was cut to its table would no longer look so to the detector of tables.
+    """
+    ink = ink_of(crop.pixels)
+    edges = []
+    for axis, more in enumerate(added):
+        at = np.flatnonzero(ink.any(axis))
+        size = ink.shape[1 - axis]
+        if not len(at):
+            return crop
+        free = [max(0, blank - LEAST_MARGIN) for blank in (int(at[0]), size - 1 - int(at[-1]))]
+        edges.append((min(free[0], more), size - min(free[1], more)))
+    (x0, x1), (y0, y1) = edges
+    moved = crop.matrix @ np.array([[1, 0, x0], [0, 1, y0], [0, 0, 1]])
+    return replace(crop, pixels=np.ascontiguousarray(crop.pixels[y0:y1, x0:x1]), matrix=moved)
 
 
 def _move(table: Table, move: Callable[[Box], Box], by: float) -> Table:
