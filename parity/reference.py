@@ -215,7 +215,7 @@ class Reference:
         finally:
             for hook in hooks:
                 hook.remove()
-        return found | fields
+        return spec_class(self.config["model_type"]).from_stages(found, arrays, self.config) | fields
 
     def outputs(self, arrays: Mapping[str, np.ndarray], switches: Sequence[str] = ()) -> dict[str, np.ndarray]:
         """The fields of the output, by name and in order; images are (B, Y, X, C) here."""

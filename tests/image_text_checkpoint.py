@@ -107,6 +107,18 @@ def write_paligemma_checkpoint(folder: Path) -> Path:
     return folder
 
 
+def write_qwen_vl_checkpoint(folder: Path, name: str = "Qwen2-VL-2B-Instruct") -> Path:
+    """A small random Qwen-VL of a spec, with Qwen's tokens around images."""
+    marks = ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>")
+    template = TEMPLATE.replace("<image>", "".join(marks))
+    write_image_text_checkpoint(folder, template, more=[*marks, "<|video_pad|>"])
+    tokens = {"image_token_id": marks[1], "video_token_id": "<|video_pad|>"}
+    tokens |= {"vision_start_token_id": marks[0], "vision_end_token_id": marks[2]}
+    _write_model(folder, name, tokens)
+    (folder / "processor_config.json").write_text(json.dumps({"processor_class": "Qwen2VLProcessor"}))
+    return folder
+
+
 def _write_model(folder: Path, name: str, tokens: Mapping[str, str]) -> None:
     """Replace the model of a folder by a random one of a spec.  tokens: fields of the config that are tokens' ids."""
     from zoo.saving import save_model
@@ -114,9 +126,10 @@ def _write_model(folder: Path, name: str, tokens: Mapping[str, str]) -> None:
     added = {one["content"]: one["id"] for one in json.loads((folder / "tokenizer.json").read_text())["added_tokens"]}
     spec = SPECS[name]
     raw, end = config_of(spec, "tiny"), added["<|end_of_text|>"]
-    text = {**raw["text_config"], "vocab_size": max(added.values()) + 1, "initializer_range": 0.3}
+    text = {**raw.get("text_config", raw), "vocab_size": max(added.values()) + 1, "initializer_range": 0.3}
     text |= {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end}
-    raw |= {"text_config": text, **{field: added[token] for field, token in tokens.items()}}
+    raw |= {"text_config": text} if "text_config" in raw else text
+    raw |= {field: added[token] for field, token in tokens.items()}
     cls: Any = spec.model_class
     save_model(cls.from_config(cls.config_class.from_dict(raw)), folder / "model")
     for file in ("config.json", "model.safetensors"):

@@ -34,7 +34,9 @@ class KVCache:
     `counts` (B,) is the number of tokens in each row, in NumPy; `start` is the same on the keys' device, and `length`
     the largest of them.  `cross` has for each layer the keys, values and mask of an encoder's states, C of each: B is a
     multiple of C, and the B / C rows that share states are next to each other.  `dropped_counts` (B,) is the number of
-    a row's first tokens that layers with a window no longer have, `window_counts` that of the others.
+    a row's first tokens that layers with a window no longer have, `window_counts` that of the others.  `shifts` (B,)
+    are 0, but for rows whose next position is not the number of their tokens, by which they differ: an image may have
+    fewer positions than tokens.
     Shapes: B batch, S capacity, T new tokens, H heads, G key heads, K head size.
 
     windows: of each layer, the tokens before its own that a token attends to, None for all; a layer without an item has
@@ -62,6 +64,9 @@ class KVCache:
         self._window_start = ops.zeros((batch,), self._start)
         # The counts, and the dropped ones, that `_window_start` is the difference of.
         self._window_counted: tuple[np.ndarray, np.ndarray] | None = self.counts, self.dropped_counts
+        self.shifts = np.zeros(batch, np.int64)
+        self._shift = ops.zeros((batch,), self._start)
+        self._shifted: np.ndarray | None = self.shifts  # the shifts that `_shift` has
         self.window_layers = [i for i, window in enumerate(windows) if window is not None]
         self.window = max((w for w in windows if w is not None), default=0)
         self.window_tokens = self.window + SPARE_TOKENS  # tokens that are never dropped
@@ -92,6 +97,7 @@ class KVCache:
             self._window_start[:rows],
             None,
         )
+        new.shifts, new._shift, new._shifted = np.zeros(rows, np.int64), self._shift[:rows], None
         new.keys, new.values, new.cross = [x[:rows] for x in self.keys], [x[:rows] for x in self.values], {}
         new._memory, new.larger = {}, self
         return new
@@ -116,6 +122,14 @@ class KVCache:
             ops.assign_(self._window_start, self.window_counts)
             self._window_counted = self.counts, self.dropped_counts
         return self._window_start
+
+    @property
+    def shift(self) -> Array:
+        """`shifts` (B,) on the keys' device: like `start`, the same memory at every step."""
+        if self._shifted is not self.shifts:
+            ops.assign_(self._shift, self.shifts)
+            self._shifted = self.shifts
+        return self._shift
 
     @property
     def window_counts(self) -> np.ndarray:
@@ -184,8 +198,11 @@ class KVCache:
         self.advance(count)
 
     def rewind(self, counts: np.ndarray | int) -> None:
-        """Remove the last tokens of each row, so that `counts` (B,) are left, or none where a window lacks the rest."""
-        counts = np.minimum(self.counts, counts)
+        """Remove the last tokens of each row, so that `counts` (B,) are left, or none where a window lacks the rest.
+
+        What comes next is the rest of a prompt, which has positions of its own where an image is in it.
+        """
+        counts, self.shifts = np.minimum(self.counts, counts), np.zeros_like(self.shifts)
         self.advance(np.where(self._lacks(counts), 0, counts) - self.counts)
 
     def _lacks(self, counts: np.ndarray) -> np.ndarray:
@@ -230,20 +247,24 @@ class KVCache:
         if self.cross:
             self._select_cross(index, batch)
         counts, dropped, rows = self.counts[index], self.dropped_counts[index], len(index)
+        self.shifts = self.shifts[index]
         lengths = [self.tokens_in(i) for i in range(len(self.keys))]
         if batch < rows:
             every, larger = ops.as_ids(index, self._start, "index", batch, ndim=1), self.larger
             if larger is not None and len(larger.counts) >= rows and all(map(_begins, larger.keys, self.keys)):
                 self._start, self._window_start = larger._start[:rows], larger._window_start[:rows]
+                self._shift = larger._shift[:rows]
                 for mine, memory in ((self.keys, larger.keys), (self.values, larger.values)):
                     mine[:] = [_repeat_rows(*each, every) for each in zip(mine, lengths, memory, strict=True)]
             else:
                 self._start, self._window_start = ops.zeros((rows,), self._start), ops.zeros((rows,), self._start)
+                self._shift = ops.zeros((rows,), self._start)
                 for mine in (self.keys, self.values):
                     mine[:] = [_repeat_rows(x, n, None, every) for x, n in zip(mine, lengths, strict=True)]
             self.counts, self.dropped_counts, self._window_counted = counts, dropped, None
             return
         self._start, self._window_start = self._start[:rows], self._window_start[:rows]
+        self._shift = self._shift[:rows]
         moved = np.flatnonzero(index != np.arange(rows))
         if len(moved):
             to, of = (ops.as_ids(i, self._start, "index", batch, ndim=1) for i in (moved, index[moved]))
@@ -272,7 +293,9 @@ class KVCache:
         self.capacity = max(self.capacity, other.capacity)
         self.counts = np.append(self.counts, other.counts)
         self.dropped_counts = np.append(self.dropped_counts, other.dropped_counts)
+        self.shifts = np.append(self.shifts, other.shifts)
         self._start, self._window_start = ops.zeros((total,), self._start), ops.zeros((total,), self._start)
+        self._shift = ops.zeros((total,), self._start)
 
     def _select_cross(self, index: np.ndarray, batch: int) -> None:
         """Neighbouring rows still share their encoder's keys and values, if each of these serves equally many rows."""

@@ -98,6 +98,21 @@ _SPEECH: Any = {
 }
 
 
+def _qwen_vl(module: str, prefix: str) -> Family:
+    """The row of a Qwen that looks at images."""
+    return Family(
+        module=f"zoo.models.{module}",
+        prefix=prefix,
+        **_IMAGE_TEXT,
+        processor="Qwen2VLImageProcessor",
+        stages={
+            "vision_model.layer": "visual.blocks",
+            "connector": "visual.merger",
+            "language_model.layer": "language_model.layers",
+        },
+    )
+
+
 def _two_towers(module: str, prefix: str) -> Family:
     """The row of an encoder of images and one of texts."""
     return Family(
@@ -390,6 +405,7 @@ FAMILIES: dict[str, Family] = {
     "phi": Family(module="zoo.models.phi", prefix="Phi", heads=_DECODER[:4]),
     "phi3": Family(module="zoo.models.phi3", prefix="Phi3", heads=_DECODER[:4]),
     "qwen2": Family(module="zoo.models.qwen2", prefix="Qwen2", classes="Llama", heads=_DECODER),
+    "qwen2_vl": _qwen_vl("qwen2_vl", "Qwen2VL"),
     "qwen2_moe": Family(module="zoo.models.qwen2_moe", prefix="Qwen2Moe", heads=_DECODER),
     "qwen3": Family(module="zoo.models.qwen3", prefix="Qwen3", heads=_DECODER),
     "qwen3_moe": Family(module="zoo.models.qwen3_moe", prefix="Qwen3Moe", heads=_DECODER),

@@ -151,6 +151,13 @@ class Spec:
         return {**given, "pixel_values": given["pixel_values"].permute(0, 3, 1, 2)}
 
     @staticmethod
+    def from_stages(
+        found: dict[str, np.ndarray], arrays: Mapping[str, np.ndarray], config: Mapping[str, Any]
+    ) -> dict[str, np.ndarray]:
+        """The stages of transformers' model as zoo has them, whose patches may be in another order."""
+        return found
+
+    @staticmethod
     def load_reference(model_class: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> Loaded:
         """transformers' model and its loading info: missing_keys, unexpected_keys, mismatched_keys."""
         # Eager, since rows without keys differ by back end, and the dtype, since version 5 keeps the file's.

@@ -38,6 +38,10 @@ PARTS = {  # without which there is no config
         "text_config": {"model_type": "gemma", "vocab_size": 257_216, "hidden_size": 2048},
         "vision_config": SIGLIP,
     },
+    "qwen2_vl": {
+        "text_config": {"hidden_size": 3584, "num_attention_heads": 28, "num_key_value_heads": 4},
+        "vision_config": {"depth": 2},
+    },
 }
 MORE = ("rope_scaling", "rope_parameters", "id2label", "num_labels", "label2id", "segmentation_indices", "head_dim")
 

@@ -19,9 +19,10 @@ from tests.image_text_checkpoint import (
     write_image_text_checkpoint,
     write_llava_checkpoint,
     write_paligemma_checkpoint,
+    write_qwen_vl_checkpoint,
 )
 from zoo.apps.cli import main
-from zoo.errors import BatchError, ConfigError, InputError, ZooError
+from zoo.errors import BatchError, ConfigError, InputError, UnsupportedError, ZooError
 from zoo.generate import GenerationConfig, generate
 from zoo.inputs.image_prompt import ids_of
 from zoo.tasks.image_text import user_messages
@@ -122,6 +123,36 @@ def test_other_families_answer_as_transformers_does(tmp_path, write):
     new = model.generate(**inputs, max_new_tokens=10, do_sample=False)[0, inputs["input_ids"].shape[1] :]
     ids = [i for i in new.tolist() if i not in read.generation.eos_token_id]
     assert read.chat(chat, **TOKENS) == processor.tokenizer.decode(ids, skip_special_tokens=False)
+
+
+@pytest.mark.parametrize("name", ["Qwen2-VL-2B-Instruct"])
+def test_qwen_answers_as_transformers_does(tmp_path, name):
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    import torch
+
+    class Processor(transformers.Qwen2VLProcessor):
+        """Of images alone: that of videos needs torchvision."""
+
+        @classmethod
+        def get_attributes(cls) -> list[str]:
+            return ["image_processor", "tokenizer"]
+
+    folder = write_qwen_vl_checkpoint(tmp_path / "model", name)
+    read: Any = zoo.load(folder)
+    images, tokenizer = [noise(0), noise(1, 90, 31)], transformers.AutoTokenizer.from_pretrained(folder)
+    pixels = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+    processor = Processor(pixels, tokenizer, chat_template=tokenizer.chat_template)
+    model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
+    plain = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What?"}, {"type": "image"}]}]
+    text = processor.apply_chat_template(plain, add_generation_prompt=True)
+    inputs = processor(text=text, images=images, return_tensors="pt")
+    chat = parts(images[0], "What?", images[1])
+    assert list(ids_of(read.chat_ids(chat, {})[0])) == inputs["input_ids"][0].tolist()
+    new = model.generate(**inputs, max_new_tokens=10, do_sample=False)[0, inputs["input_ids"].shape[1] :]
+    ids = [i for i in new.tolist() if i not in read.generation.eos_token_id]
+    assert read.chat(chat, **TOKENS) == tokenizer.decode(ids, skip_special_tokens=False)
+    with pytest.raises(UnsupportedError, match=r"messages\[0\], part 0, is a video: zoo reads images alone"):
+        read.chat([{"role": "user", "content": [{"type": "video", "video": "a.mp4"}]}])
 
 
 def test_paligemma_answers_as_transformers_does(tmp_path):

@@ -85,6 +85,24 @@ PRESETS = {
     "Siglip2": Preset(
         {**_VIT, "size": None, "patch_size": 16, "max_num_patches": 256}, square=False, crops=False, pads=False
     ),
+    # Whose images have any number of pixels between the two of `size`, in whole squares of patches.
+    "Qwen2VL": Preset(
+        {
+            **_COMMON,
+            "size": {"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 1280},
+            "min_pixels": None,
+            "max_pixels": None,
+            "resample": BICUBIC,
+            "image_mean": CLIP_MEAN,
+            "image_std": CLIP_STD,
+            "patch_size": 14,
+            "merge_size": 2,
+            "temporal_patch_size": 2,
+        },
+        square=False,
+        crops=False,
+        pads=False,
+    ),
     "Gemma3": Preset({**_VIT, "do_pan_and_scan": False, **PAN_AND_SCAN}, crops=False, pads=False),
     "Idefics3": _IDEFICS3,
     "SmolVLM": _IDEFICS3,

@@ -113,6 +113,8 @@ class ImageProcessor:
             if values["size"] is not None:
                 raise UnsupportedError(f"size = {values['size']!r} beside max_num_patches for {name}ImageProcessor")
             values["size"] = {key: values[key] for key in ("patch_size", "max_num_patches")}
+        if "merge_size" in preset.defaults:
+            values["size"] = _pixel_bounds(values, preset)
         if "ensure_multiple_of" in preset.defaults:
             near = "near" if _flag("keep_aspect_ratio", values["keep_aspect_ratio"]) else "exact"
             height, width = read_height_width("size", values["size"])
@@ -286,6 +288,23 @@ def _refuse_unknown(raw: dict[str, Any], name: str, preset: Preset) -> None:
             raise UnsupportedError(
                 f"{key} = {value!r} is not implemented for {name}ImageProcessor{nearest(key, known)}"
             )
+
+
+def _pixel_bounds(values: dict[str, Any], preset: Preset) -> dict[str, Any]:
+    """Qwen2-VL's `size`, whose edges are numbers of pixels in all, in words that say so; min_pixels and max_pixels
+    replace them.
+    """
+    size, own = values["size"], {"min_pixels": values["min_pixels"], "max_pixels": values["max_pixels"]}
+    if None in own.values():
+        size = preset.defaults["size"] if size is None else size
+        if not isinstance(size, dict) or size.keys() != {"shortest_edge", "longest_edge"}:
+            raise ConfigError(f"size = {size!r}, expected an object of shortest_edge and longest_edge, in pixels")
+        edges = {"min_pixels": size["shortest_edge"], "max_pixels": size["longest_edge"]}
+        own = {name: edges[name] if value is None else value for name, value in own.items()}
+    patch, merged = values["patch_size"], values["merge_size"]
+    if type(patch) is not int or type(merged) is not int:
+        raise ConfigError(f"patch_size = {patch!r} and merge_size = {merged!r}, expected two numbers")
+    return {**own, "step": patch * merged}
 
 
 def _cropped_part(values: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def read_size(size: Any, max_size: Any, square: bool) -> dict[str, int]:
     if frozenset(size) not in RULES:
         forms = ", ".join(" + ".join(sorted(keys)) for keys in RULES)
         raise UnsupportedError(f"size has the keys {sorted(size)}, zoo has {forms}")
-    found = {key: _edge(f"size.{key}", value) for key, value in size.items()}
+    limits = {"min_pixels": MAX_PIXELS, "max_pixels": MAX_PIXELS}
+    found = {key: _edge(f"size.{key}", value, limits.get(key, LARGEST_EDGE)) for key, value in size.items()}
     if (most := found.get("max_num_patches", 0)) > MAX_PATCHES:
         raise ConfigError(f"size.max_num_patches = {most}, expected at most {MAX_PATCHES}")
     return found
@@ -46,9 +47,9 @@ def read_height_width(name: str, value: Any) -> tuple[int, int]:
     return height, width
 
 
-def _edge(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_EDGE:
-        raise ConfigError(f"{name} = {value!r}, expected a number of pixels in 1 ... {LARGEST_EDGE}")
+def _edge(name: str, value: Any, most: int = LARGEST_EDGE) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise ConfigError(f"{name} = {value!r}, expected a number of pixels in 1 ... {most}")
     return value
 
 
@@ -122,6 +123,24 @@ def _of_patches(size: dict[str, int], height: int, width: int) -> tuple[int, int
     return patches(height, least) * patch, patches(width, least) * patch
 
 
+def _of_pixels(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """Qwen2-VL's rule: both sides in whole steps, and in all from `min_pixels` to `max_pixels`.
+
+    (0, 0) for an image that is more than 200 times as long as it is wide.
+    """
+    step, least, most = size["step"], size["min_pixels"], size["max_pixels"]
+    if max(height, width) > 200 * min(height, width):
+        return 0, 0
+    high, wide = _in_steps(height, step), _in_steps(width, step)
+    if high * wide > most:
+        scale = math.sqrt(height * width / most)
+        high, wide = (max(step, math.floor(side / scale / step) * step) for side in (height, width))
+    elif high * wide < least:
+        scale = math.sqrt(least / (height * width))
+        high, wide = (math.ceil(side * scale / step) * step for side in (height, width))
+    return high, wide
+
+
 def _in_steps(side: float, step: int) -> int:
     """The multiple of `step` next to `side`, halves to even."""
     return round(side / step) * step
@@ -148,6 +167,7 @@ RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]
     frozenset({"longest_edge"}): _by_long_edge,
     frozenset({"max_height", "max_width"}): _fit_within,
     frozenset({"patch_size", "max_num_patches"}): _of_patches,
+    frozenset({"min_pixels", "max_pixels", "step"}): _of_pixels,
     frozenset({"exact_height", "exact_width", "step"}): _exact_in_steps,
     frozenset({"near_height", "near_width", "step"}): _near_in_steps,
 }

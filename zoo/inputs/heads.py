@@ -62,7 +62,7 @@ class CausalLM(TextModel):
             x = self.base_model.encode(t)
             cache.advance(T)
             return self.head(x[:, -1])
-        names = ("input_ids", "inputs_embeds", "token_type_ids")
+        names = ("input_ids", "inputs_embeds", "token_type_ids", "mrope_position_ids")
         last, given = None, {name: x for name in names if (x := getattr(t, name)) is not None}
         chunk = CHUNK_GPU if ops.is_cuda(self.like) else CHUNK
         for a, b in spans_of_chunks(T, chunk, t.token_type_ids):

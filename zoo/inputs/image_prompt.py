@@ -15,6 +15,7 @@ import numpy as np
 from .. import ops
 from ..errors import InputError
 from ..typing import Array
+from .mrope import mrope_positions
 from .texts import spans_of_chunks
 
 # Pixels that pass through the encoder at once: more take more memory, and on two cores no less time.
@@ -26,26 +27,30 @@ class ImagePrompt:
 
     ids (T,): with image_token_id in the places of images.  keys (T,): what caches know the tokens by, the ids of words,
     and negative numbers of the pixels in the places of images, which have all the same id; of the whole prompt where
-    its first tokens attend to the last ones.
+    its first tokens attend to the last ones.  positions (T, 3): in time, height and width, where the model has them.
     """
 
-    def __init__(self, ids: np.ndarray, keys: np.ndarray, images: _Images, before: int):
+    def __init__(self, ids: np.ndarray, keys: np.ndarray, positions: np.ndarray | None, images: _Images, before: int):
         """before: places of images before the first token."""
-        self.ids, self.keys, self._images, self._before = ids, keys, images, before
+        self.ids, self.keys, self.positions, self._images, self._before = ids, keys, positions, images, before
 
     @classmethod
     def of(cls, model: Any, ids: np.ndarray, images: Sequence[np.ndarray]) -> ImagePrompt:
         """The prompt of a model's tokens (T,) and its images (n, Y, X, channels), each with the places of n tiles."""
         tiles = [tile for image in images for tile in image]
-        counts = [model.image_length(model.vision_model.grid(tile[None])) for tile in tiles]
+        grids = [model.vision_model.grid(tile[None]) for tile in tiles]
+        counts = [model.image_length(grid) for grid in grids]
         model.check_places(ids, sum(counts))
-        keys = ids.copy()
+        keys, is_place = ids.copy(), ids == model.config.image_token_id
         if tiles:
             digests = [_numbers(tile, count) for tile, count in zip(tiles, counts, strict=True)]
-            keys[ids == model.config.image_token_id] = np.concatenate(digests)
+            keys[is_place] = np.concatenate(digests)
             if model.reads_prefixes:  # no token's keys and values are those that it has in another prompt
                 keys = _numbers(keys, len(keys))
-        return cls(ids, keys, _Images(model, tiles, counts), 0)
+        positions = None
+        if model.has_mrope:
+            positions = mrope_positions(is_place, [model.token_grid(grid) for grid in grids])
+        return cls(ids, keys, positions, _Images(model, tiles, counts), 0)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -55,7 +60,8 @@ class ImagePrompt:
         if step != 1:
             raise InputError(f"a slice of a prompt has the step {step}, expected 1")
         before = self._before + self._images.count(self.ids[:begin])
-        return ImagePrompt(self.ids[begin:end], self.keys[begin:end], self._images, before)
+        positions = None if self.positions is None else self.positions[begin:end]
+        return ImagePrompt(self.ids[begin:end], self.keys[begin:end], positions, self._images, before)
 
     def first(self, count: int) -> ImagePrompt:
         """The first `count` tokens, and those after them that the last of them attends to."""

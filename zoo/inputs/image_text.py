@@ -23,6 +23,7 @@ from ..typing import Array, GraphMethod
 from .heads import CausalLM
 from .image_prompt import ImagePrompt
 from .images import ImageInputs
+from .mrope import mrope_positions
 from .texts import TextInputs
 
 
@@ -43,6 +44,11 @@ class ImageTextModel(Pretrained):
     @property
     def like(self) -> Array:
         return self.language_model.like
+
+    @property
+    def has_mrope(self) -> bool:
+        """True if the decoder's positions have three axes."""
+        return "mrope_position_ids" in self.language_model.inputs
 
     def token_types(self, ids: Array) -> Array | None:
         """The token_type_ids (B, T) of prompts with images, as transformers' processor makes them: 1 for places of
@@ -90,6 +96,8 @@ class ImageTextModel(Pretrained):
         out = self.runner.run(self.forward, t)
         if t.cache is not None:
             t.cache.advance(t.shape[1])
+            if t.mrope_position_ids is not None:
+                _shift_positions(t.cache, np.asarray(ops.to_numpy(t.mrope_position_ids)))
         return out
 
     def forward(self, t: TextInputs, p: ImageInputs | None = None) -> Any:
@@ -103,6 +111,10 @@ class ImageTextModel(Pretrained):
 
     def image_length(self, grid: tuple[int, int]) -> int:
         """I: the number of tokens that an image of a grid of patches takes."""
+        raise NotImplementedError
+
+    def token_grid(self, grid: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of the tokens of an image, for positions in three axes; their product is I."""
         raise NotImplementedError
 
     def records(
@@ -121,7 +133,26 @@ class ImageTextModel(Pretrained):
             self.check_places(t.input_ids, 0 if p is None else p.pixel_values.shape[0] * self.image_length(p.grid))
         types = self.token_types(t.ids) if t.token_type_ids is None and p is not None else t.token_type_ids
         t = t._replace(token_type_ids=None if types is None else self.decoder_types(types))
+        if p is not None and self.has_mrope and t.mrope_position_ids is None and t.position_ids is None:
+            t = t._replace(mrope_position_ids=self._mrope_positions(t, p))
         return (t,) if p is None else (t, p)
+
+    def _mrope_positions(self, t: TextInputs, p: ImageInputs) -> Array:
+        """The positions (B, T, 3) of a batch, 0 where the mask says padding."""
+        ids = np.asarray(ops.to_numpy(t.ids))
+        is_token, first = np.ones(ids.shape, bool), np.zeros(len(ids), np.int64)
+        if t.cache is not None:
+            first = t.cache.counts + t.cache.shifts
+        if t.context.mask is not None:
+            is_token = np.asarray(ops.to_numpy(t.context.mask)).astype(bool)[:, -ids.shape[1] :]
+        rows, columns = self.token_grid(p.grid)
+        found: Any = np.zeros((*ids.shape, 3), np.int64)
+        for to, own, real, begin in zip(found, ids, is_token, first.tolist(), strict=True):
+            is_place = own[real] == self.config.image_token_id
+            if (count := int(is_place.sum())) % (rows * columns):
+                raise InputError(f"a row of input_ids has {count} places of images, expected {rows * columns} for each")
+            to[real] = mrope_positions(is_place, [(rows, columns)] * (count // (rows * columns)), begin)
+        return ops.as_ids(found, self.like, "mrope_position_ids", int(found.max()) + 1, ndim=3)
 
     def check_places(self, input_ids: Any, expected: int) -> None:
         """InputError if a text has another number of places than images have tokens."""
@@ -242,9 +273,22 @@ class ImageTextCausalLM(ImageTextModel):
             context["token_type_ids"] = types = np.zeros((len(rows), most), np.int64)
             for to, one in zip(types, prompts, strict=True):
                 to[: len(one)] = one.token_types if isinstance(one, ImagePrompt) else 0
+        if self.has_mrope:
+            context["mrope_position_ids"] = at = np.zeros((len(rows), most, 3), np.int64)
+            for to, one, count in zip(at, prompts, cache.counts.tolist(), strict=True):
+                own = one.positions if isinstance(one, ImagePrompt) else None
+                to[: len(one)] = (count + np.arange(len(one)))[:, None] if own is None else own
         steps = self.steps or self.language_model
-        return steps.next_logits(None, padded, cache, inputs_embeds=ops.cat(filled, 0), **context)
+        logits = steps.next_logits(None, padded, cache, inputs_embeds=ops.cat(filled, 0), **context)
+        if self.has_mrope:
+            _shift_positions(cache, context["mrope_position_ids"])
+        return logits
 
     def every_logits(self, input_ids: Array, cache: KVCache) -> Array:
         """The decoder's logits (B, T, V) after each of T tokens, in later calls."""
         return (self.steps or self.language_model).every_logits(input_ids, cache)
+
+
+def _shift_positions(cache: KVCache, positions: np.ndarray) -> None:
+    """Let the tokens after those of these positions (B, T, 3), which the cache has, go on where they end."""
+    cache.shifts = positions.max((1, 2)) + 1 - cache.counts

@@ -48,6 +48,7 @@ class TextInputs(NamedTuple):
     cache: KVCache | None
     length: int  # the tokens of the longest row, those in the cache counted
     logits_to_keep: int = 0  # the last tokens whose logits are computed; 0: all
+    mrope_position_ids: Array | None = None  # (B, T, 3): in time, height and width; None: as position_ids
 
     fields = (
         RecordField("input_ids", "input_ids", ("B", "T"), "int64"),
@@ -55,6 +56,7 @@ class TextInputs(NamedTuple):
         RecordField("context.mask", "attention_mask", ("B", "T"), "int64", 1),
         RecordField("token_type_ids", "token_type_ids", ("B", "T"), "int64"),
         RecordField("position_ids", "position_ids", ("B", "T"), "int64"),
+        RecordField("mrope_position_ids", "mrope_position_ids", ("B", "T", "axes"), "int64"),
         RecordField("context.encoder_states", "encoder_hidden_states", ("C", "M", "E"), "float32"),
         RecordField("context.encoder_mask", "encoder_attention_mask", ("C", "M"), "int64", 1),
     )
@@ -233,6 +235,7 @@ class TextModel(Pretrained):
         encoder_attention_mask: Array | None = None,
         cache: KVCache | None = None,
         logits_to_keep: int = 0,
+        mrope_position_ids: Array | None = None,
         **unknown: Any,
     ) -> TextInputs:
         """The inputs, checked and placed beside the weights; arguments as for a call."""
@@ -276,7 +279,14 @@ class TextModel(Pretrained):
             context = context._replace(texts=self._texts(position_ids, B))
         if position_ids is not None and self.depends_on_length:
             length = int(ops.to_numpy(position_ids).max()) + 1  # as in transformers
-        return TextInputs(ids, embeds, token_type_ids, position_ids, context, cache, length, logits_to_keep)
+        t = TextInputs(ids, embeds, token_type_ids, position_ids, context, cache, length, logits_to_keep)
+        if mrope_position_ids is None:
+            return t
+        name, most = "mrope_position_ids", self._size("mrope_position_ids")
+        in_axes = ops.as_ids(mrope_position_ids, like, name, most, ndim=3)
+        if tuple(in_axes.shape) != (B, T, 3):
+            raise InputError(f"{name} has shape {tuple(in_axes.shape)}, expected {(B, T, 3)}")
+        return t._replace(mrope_position_ids=in_axes)
 
     def _known_arguments(self) -> list[str]:
         """The arguments that this class takes."""

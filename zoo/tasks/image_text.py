@@ -226,6 +226,8 @@ def split_images(messages: Messages) -> tuple[list[dict[str, Any]], list[Any]]:
     found: list[Any] = []
 
     def plain_part(part: Any, where: str) -> Any:
+        if isinstance(part, Mapping) and part.get("type") in ("video", "video_url"):
+            raise UnsupportedError(f"{where} is a video: zoo reads images alone, so give some of its frames as images")
         if not isinstance(part, Mapping) or part.get("type") not in ("image", "image_url"):
             return part
         given: Any = part if part["type"] == "image" else part.get("image_url")

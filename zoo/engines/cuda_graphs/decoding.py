@@ -32,7 +32,7 @@ class _Slot:
         self.static = self.memory.first(rows)
         self.static.whole = True  # sizes do not depend on its length
         self.step = model.tokens(np.zeros((rows, 1), np.int64), cache=self.static)
-        assert self.static.window_start is not None  # it is on the device before a graph reads it
+        assert None not in (self.static.window_start, self.static.shift)  # on the device before a graph reads them
         self.used = rows
         self.tenant: Callable[[], KVCache | None] = lambda: None
 
@@ -67,9 +67,9 @@ class _Slot:
                 cache.cross[i] = *places, None
         if self.used != R:  # unused rows write their tokens to position 0
             self.static.start[R:] = 0
-            self.static.window_start[R:] = 0
+            self.static.window_start[R:] = self.static.shift[R:] = 0
             self.used = R
-        assert None not in (cache.start, cache.window_start)  # this updates the counts on the device
+        assert None not in (cache.start, cache.window_start, cache.shift)  # this updates the counts on the device
         return stays
 
 

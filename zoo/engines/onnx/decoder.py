@@ -6,6 +6,7 @@ states.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,15 +54,16 @@ class OnnxDecoder:
         cache.check_room(B, T)
         if t.context.encoder_states is not None:
             self._cache_encoder_states(cache, t.context)
-        types = t.token_type_ids
+        types, at = t.token_type_ids, self._mrope_positions(t)
         if types is None and self._runner.in_place(self._model):
             rows = [slice(b, b + 1) for b in range(B)] if T > 1 else [slice(0, B)]
-            logits = [self._append(cache, ids[own, : count[own].max()], own, 1) for own in rows]
+            logits = [self._append(cache, ids[own, : count[own].max()], own, 1, at) for own in rows]
             return np.concatenate(logits)[:, 0]
         logits = None
         for a, b in spans_of_chunks(T, CHUNK, types):
             own = np.clip(count - a, 0, b - a)
-            found = self._step(cache, ids[:, a:b], own, types=None if types is None else types[:, a:b])
+            more = {"token_type_ids": types, "mrope_position_ids": at}
+            found = self._step(cache, ids[:, a:b], own, {k: x[:, a:b] for k, x in more.items() if x is not None})
             logits = found if logits is None else np.where(own[:, None] > 0, found, logits)
         assert logits is not None
         return logits
@@ -71,14 +73,27 @@ class OnnxDecoder:
         t = self._model.tokens(input_ids, cache=cache)
         (B, T), ids = t.shape, np.asarray(t.ids, np.int64)
         cache.check_room(B, T)
+        at = self._mrope_positions(t)
         if not self._runner.in_place(self._model):
-            return self._step(cache, ids, np.full(B, T), every=True)
-        logits = [self._append(cache, ids[b : b + 1], slice(b, b + 1), T) for b in range(B)]
+            return self._step(cache, ids, np.full(B, T), {} if at is None else {"mrope_position_ids": at}, every=True)
+        logits = [self._append(cache, ids[b : b + 1], slice(b, b + 1), T, at) for b in range(B)]
         return np.concatenate(logits)
 
-    def _append(self, cache: KVCache, ids: np.ndarray, rows: slice, kept: int) -> np.ndarray:
+    def _mrope_positions(self, t: TextInputs) -> np.ndarray | None:
+        """The positions (B, T, 3) of tokens, for a model that has these; None for others."""
+        if "mrope_position_ids" not in self._model.inputs or t.mrope_position_ids is not None:
+            return None if t.mrope_position_ids is None else np.asarray(t.mrope_position_ids, np.int64)
+        assert t.cache is not None
+        at = (t.cache.counts + t.cache.shifts)[:, None] + np.arange(t.shape[1])
+        return np.repeat(at[:, :, None], 3, 2)
+
+    def _append(
+        self, cache: KVCache, ids: np.ndarray, rows: slice, kept: int, at: np.ndarray | None = None
+    ) -> np.ndarray:
         """Logits (R, kept, V) after the last of ids (R, T), or of vectors (R, T, D), of some rows, which are added to
         the cache.  R or T is 1.
+
+        at (B, T or more, 3): the positions of all rows, in three axes.
         """
         ensure_capacity(cache, cache.length + ids.shape[1], CAPACITY_IN_PLACE)
         heads = getattr(self.config, "num_attention_heads", self._model.cache_shape[1])
@@ -95,24 +110,26 @@ class OnnxDecoder:
             feed, into = self._cache_inputs(cache, rows), {}
             for i, (k, v) in enumerate(zip(cache.keys, cache.values, strict=True)):
                 into |= {f"{PRESENT_KEYS}.{i}.{part}": _heads_first(x[rows]) for part, x in (("key", k), ("value", v))}
+            if at is not None:
+                feed["mrope_position_ids"] = np.ascontiguousarray(at[rows, a : a + T])
             (logits,) = graph.session(feed | {_name_of(some): some, "kept": np.arange(max(0, T - kept), T)}, into)
             found = [*found, logits] if kept > 1 else [logits]
             cache.advance(T * is_own)
         return np.concatenate(found, 1)[:, -kept:]
 
     def _step(
-        self, cache: KVCache, ids: np.ndarray, own: np.ndarray, every: bool = False, types: Array | None = None
+        self, cache: KVCache, ids: np.ndarray, own: np.ndarray, more: Mapping[str, Any], every: bool = False
     ) -> np.ndarray:
         """Logits (B, V) after the first own[b] tokens of each row of ids (B, T), or of vectors (B, T, D), which are
         added to the cache.
 
-        every: (B, T, V), after each of them.  types (B, T): token_type_ids, with vectors.
+        every: (B, T, V), after each of them.  more: token_type_ids and mrope_position_ids, where the graph has them.
         """
         cache.make_room(ids.shape[1])
         ensure_capacity(cache, cache.length + ids.shape[1])
         feed = self._cache_inputs(cache, slice(0, len(cache.counts))) | {_name_of(ids): ids}
         feed |= {} if every else {"last": np.maximum(own - 1, 0)}
-        feed |= {} if types is None else {"token_type_ids": np.ascontiguousarray(types, np.int64)}
+        feed |= {name: np.ascontiguousarray(x, np.int64) for name, x in more.items()}
         logits, *new = self._graph(bool(cache.cross), every=every, embeds=ids.ndim == 3).session(feed)
         for i, pair in enumerate(zip(new[::2], new[1::2], strict=True)):
             start = cache.window_counts if i in cache.window_layers else cache.counts

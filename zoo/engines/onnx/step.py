@@ -66,7 +66,7 @@ def trace_step(
     embeds: bool = False,
 ) -> Traced:
     """Trace a step: input_ids (B, T), or with `embeds` inputs_embeds (B, T, D), with token_type_ids (B, T) if the model
-    takes these, past_lengths (B,), last (B,) and
+    takes these, mrope_position_ids (B, T, 3) likewise, past_lengths (B,), last (B,) and
     past_key_values.I.key and .value (B, G, S, K) -> logits (B, V) after the new token last[b] of each row, and
     present.I.key and .value (B, G, T, K).
 
@@ -145,8 +145,11 @@ class _Step:
             vectors = self.input("inputs_embeds", ("B", "T", width), FLOAT)
         takes_types = embeds and "token_type_ids" in self.model.inputs
         types: Any = self.input("token_type_ids", ("B", "T"), INT) if takes_types else None
+        has_axes = "mrope_position_ids" in self.model.inputs
+        at: Any = self.input("mrope_position_ids", ("B", "T", 3), INT) if has_axes else None
         start: Any = self.input("past_lengths", ("B",), INT)
-        return TextInputs(ids, vectors, types, None, Context(start=start), None, (vectors if embeds else ids).shape[1])
+        t = TextInputs(ids, vectors, types, None, Context(start=start), None, (vectors if embeds else ids).shape[1])
+        return t._replace(mrope_position_ids=at)
 
     def cache(self, cross: bool, in_place: bool = False, drops: bool = False) -> Any:
         (layers, heads, size), windows = self.model.cache_shape, self.model.windows if drops else ()

@@ -164,12 +164,15 @@ class LlamaModel(LlamaPretrained):
         self.norm = RMSNorm(w / "norm", cfg.hidden_size, cfg.rms_norm_eps)
         self.rope = cfg.rope()
 
+    def rotations(self, t: TextInputs) -> tuple[Array, Array]:
+        """-> two of (B or 1, T, K / 2).  Positions count from a row's beginning, padding included."""
+        at = t.start[:, None] + ops.arange(t.shape[1], self.like) if t.position_ids is None else t.position_ids
+        return ops.rotary(at, self.rope.frequencies(t.length), self.rope.scale, self.like)
+
     def encode(self, t: TextInputs) -> Array:
-        """-> (B, T, D) of every token.  Positions count from a row's beginning, padding included."""
-        x, start = self.embeddings(t), t.start
-        at = start[:, None] + ops.arange(x.shape[1], self.like) if t.position_ids is None else t.position_ids
-        cos_sin = ops.rotary(at, self.rope.frequencies(t.length), self.rope.scale, self.like)
-        c = RopeContext(t.context.mask, start, cos_sin, t.context.other_texts_bias(x), t.blocks)
+        """-> (B, T, D) of every token."""
+        x = self.embeddings(t)
+        c = RopeContext(t.context.mask, t.start, self.rotations(t), t.context.other_texts_bias(x), t.blocks)
         for layer, cache in t.with_cache(self.layers):
             x = layer(x, c, cache)
         return self.norm(x)
