@@ -171,9 +171,11 @@ def test_what_a_product_needs_is_seen_on_its_inputs():
     assert not plan_for(far).per_token
     uneven = even * rng.uniform(0.05, 1, (200, 1))
     assert plan_for(uneven).per_token
-    assert not plan_for(uneven, cheap=True).per_token
-    assert plan_for(even * np.where(rng.random((200, 1)) < 0.02, 50, 1), cheap=True).per_token  # such as a first token
-    assert plan_for(far, cheap=True).channels.tolist() == [5, 40]
+    assert not plan_for(uneven, shares_scale=True).per_token
+    assert plan_for(
+        even * np.where(rng.random((200, 1)) < 0.02, 50, 1), shares_scale=True
+    ).per_token  # such as a first token
+    assert plan_for(far, shares_scale=True).channels.tolist() == [5, 40]
 
 
 def hidden(model, record, precision, running):
@@ -246,7 +248,7 @@ def test_real_sentences_keep_their_embeddings(real, measured):
 
 
 def test_tokens_that_share_a_scale_keep_their_embeddings_by_outliers(real, measured):
-    precision = int8(real[0].encode, real[1], exact=has_exact_sums(), cheap=True)
+    precision = int8(real[0].encode, real[1], exact=has_exact_sums(), shares_scale=True)
     cosines = measured(precision)
     assert cosines.mean() > 0.997
     assert cosines.min() > 0.995

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import MethodType
 from typing import Any
 
@@ -31,14 +30,14 @@ def precision_of(model: Module, weights: str | None) -> str:
     )
 
 
-def int8(fn: Callable[..., Any], *records: Any, exact: bool = False, cheap: bool = False) -> Int8:
+def int8(fn: Callable[..., Any], *records: Any, exact: bool = False, shares_scale: bool = False) -> Int8:
     """The precision for `trace(fn, *records, precision=...)`, with the same records.
 
-    exact: the graph may need a processor for which `has_exact_sums` is True; else it fits any.  cheap: see
-    `plan_for`.
+    exact: the graph may need a processor for which `has_exact_sums` is True; else it fits any.
+    shares_scale: see `plan_for`.
     """
     sampled = _samples(fn.__self__, records)  # type: ignore[attr-defined]
-    return Int8(_plans(fn, sampled, cheap), exact)
+    return Int8(_plans(fn, sampled, shares_scale), exact)
 
 
 def of_steps(model: CausalLM, exact: bool = False) -> Int8:
@@ -54,15 +53,7 @@ def has_exact_sums() -> bool:
     return processor_has(VNNI, "NEON", "ASIMD")
 
 
-def has_cheap_products() -> bool:
-    """Return True if products in int8 cost little beside what surrounds them: with AMX, on Linux."""
-    try:
-        return "amx_int8" in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-
-
-def _plans(fn: Any, records: Sequence[Any], cheap: bool) -> dict[str, ProductPlan]:
+def _plans(fn: Any, records: Sequence[Any], shares_scale: bool) -> dict[str, ProductPlan]:
     """The plan of each product, by the name of its weight."""
     observer = Observer()
 
@@ -88,7 +79,7 @@ def _plans(fn: Any, records: Sequence[Any], cheap: bool) -> dict[str, ProductPla
         shape = [int(n) for n in rows.shape]  # the trace saw the same records
         seen.setdefault(name, []).append(flat[: shape[0] * shape[1]].reshape(shape))
         flat = flat[shape[0] * shape[1] :]
-    return {name: plan_for(np.concatenate(rows), cheap) for name, rows in seen.items()}
+    return {name: plan_for(np.concatenate(rows), shares_scale) for name, rows in seen.items()}
 
 
 def _samples(model: Any, records: Sequence[Any]) -> list[Any]:

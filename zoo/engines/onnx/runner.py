@@ -31,7 +31,7 @@ from .cache import CachedGraph, GraphFolder, fingerprint, write_graph
 from .checked import CheckedSession
 from .decoder import OnnxDecoder, ensure_capacity
 from .exported import INDEX, about_export
-from .int8 import has_cheap_products, has_exact_sums, int8, of_steps, precision_of
+from .int8 import has_exact_sums, int8, of_steps, precision_of
 from .ops.packed import Int4, is_exact
 from .session import OnnxRuntime, provider_of
 from .signature import Signature
@@ -147,7 +147,7 @@ class OnnxRunner(Runner):
 
     def _graph_folder(self) -> GraphFolder:
         if self._folder is None:
-            of_products = f"{self.precision} {has_exact_sums()} {has_cheap_products()} {is_exact()}"
+            of_products = f"{self.precision} {has_exact_sums()} {is_exact()}"
             files = self._files if self._is_as_read() else ()
             self._folder = GraphFolder(f"{fingerprint(self._model, files)} {of_products} {self.runtime}")
             _release(self._model)
@@ -183,7 +183,7 @@ class OnnxRunner(Runner):
 
     def _trace(self, fn: Callable[..., Any], records: tuple[Any, ...]) -> Traced:
         model: Any = fn.__self__  # type: ignore[attr-defined]
-        of_products = partial(int8, cheap=has_cheap_products() and not isinstance(model, CausalLM))
+        of_products = partial(int8, shares_scale=has_exact_sums() and not isinstance(model, CausalLM))
         precision = self._policy(model, of_products, fn, *records)
         form: Any = {"standard": self.runtime.standard_only, "on_cpu": self.runtime.on_cpu}
         make = partial(trace, fn, *records, precision=precision, masks=False, **form)
