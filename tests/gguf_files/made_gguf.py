@@ -85,8 +85,8 @@ def write_decoder(folder: Path, path: Path, architecture: str, kind: str = "F32"
     writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(heads)
     writer.add_head_count_kv(groups)
-    if architecture in ("command-r", "stablelm", "phi2"):
-        writer.add_layer_norm_eps(config["layer_norm_eps"])
+    if architecture in ("command-r", "stablelm", "phi2", "nemotron"):
+        writer.add_layer_norm_eps(config["norm_eps" if architecture == "nemotron" else "layer_norm_eps"])
     else:
         writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(config["rope_theta"])
@@ -98,9 +98,9 @@ def write_decoder(folder: Path, path: Path, architecture: str, kind: str = "F32"
     arch = gguf.MODEL_ARCH[architecture.upper().replace("-", "_")]
     names = gguf.get_tensor_name_map(arch, config["num_hidden_layers"])
     for name, x in stacked(tensors_of(folder)).items():
-        if architecture in ("smollm3", "llama") and name.endswith(("q_proj.weight", "k_proj.weight")):
+        if architecture in ("smollm3", "llama", "arcee") and name.endswith(("q_proj.weight", "k_proj.weight")):
             x = permuted(x, heads if "q_proj" in name else groups)
-        if architecture in ("gemma", "gemma3") and name.endswith("norm.weight"):
+        if architecture in ("gemma", "gemma3", "nemotron") and name.endswith("norm.weight"):
             x = x + 1
         put(writer, str(names.get_name(name, try_suffixes=(".weight", ".bias"))), x, kind)
     return finish(writer, path)

@@ -61,6 +61,10 @@ DECODERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     ),
     "glm4": ("glm4", {"head_dim": 16, "partial_rotary_factor": 0.5}, {"rope__dimension_count": 8}),
     "seed_oss": ("seed_oss", {"head_dim": 16}, {}),
+    "arcee": ("arcee", {"head_dim": 16}, {}),
+    "nemotron": ("nemotron", {"partial_rotary_factor": 0.5}, {"rope__dimension_count": 4}),
+    "hunyuan-dense": ("hunyuan_v1_dense", {"head_dim": 16}, {}),
+    "olmoe": ("olmoe", {"num_experts": 4, "num_experts_per_tok": 2}, {"expert_count": 4, "expert_used_count": 2}),
     "ernie4_5": ("ernie4_5", {"head_dim": 16}, {}),
     "command-r": ("cohere", {"logit_scale": 0.25, "use_qk_norm": True}, {"logit_scale": 0.25}),
     "stablelm": (

@@ -59,6 +59,18 @@ REFUSED = [
     ("nomic_bert", {"moe_every_n_layers": 2}, UnsupportedError),
     ("mpnet", {"relative_attention_num_buckets": 64}, ConfigError),
     ("mpnet", {"pad_token_id": 0}, ConfigError),
+    ("falcon", {"alibi": True}, UnsupportedError),
+    ("falcon", {"num_ln_in_parallel_attn": 2}, UnsupportedError),
+    ("falcon", {"new_decoder_architecture": True, "parallel_attn": False}, UnsupportedError),
+    ("gptj", {"rotary_dim": 512}, ConfigError),
+    ("codegen", {"n_head": 2}, ConfigError),
+    ("gpt_neo", {"attention_types": [[["global"], 3]]}, ConfigError),
+    ("gpt_neo", {"attention_types": [[["banded"], 24]]}, ConfigError),
+    ("gpt_bigcode", {"scale_attn_by_inverse_layer_idx": True}, UnsupportedError),
+    ("hunyuan_v1_dense", {"rope_scaling": {"type": "dynamic", "alpha": -1.0}}, ConfigError),
+    ("nemotron", {"norm_eps": 0.0}, ConfigError),
+    ("olmoe", {"clip_qkv": 8.0}, UnsupportedError),
+    ("ministral", {"layer_types": ["full_attention"]}, ConfigError),
     # What fuzzing found
     ("deberta-v2", {"relative_attention": True, "share_att_key": True, "pos_att_type": [["c2p"]]}, ConfigError),
     ("rt_detr_v2", {"hidden_expansion": 1e308}, ConfigError),
@@ -72,5 +84,5 @@ REFUSED = [
 def test_a_value_that_is_not_implemented_is_refused(model_type, fields, error):
     cls = config_class(model_type)
     cls.from_dict({"model_type": model_type})
-    with pytest.raises(error, match=f"{list(fields)[-1]}|^factor"):
+    with pytest.raises(error, match=f"{list(fields)[-1]}|^factor|^alpha"):
         cls.from_dict({"model_type": model_type, **fields})

@@ -346,7 +346,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(("bert", "electra", "distilbert", "nomic_bert"), "BertTokenizer"),
     **dict.fromkeys(("roberta", "roberta-prelayernorm", "bart"), "RobertaTokenizer"),
     **dict.fromkeys(("xlm-roberta", "gte", "trocr"), "XLMRobertaTokenizer"),
-    **dict.fromkeys(("gpt2", "opt", "starcoder2", "phi"), "GPT2Tokenizer"),
+    **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "codegen", "opt", "starcoder2", "phi"), "GPT2Tokenizer"),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen2_vl", "qwen3", "qwen3_moe"), "Qwen2Tokenizer"),
     **dict.fromkeys(("t5", "mt5"), "T5Tokenizer"),
     **dict.fromkeys(("gemma", "gemma2", "gemma3", "gemma3_text"), "GemmaTokenizer"),
@@ -354,13 +354,14 @@ CLASS_OF_MODEL: dict[str, str] = {
         ("mistral", "mixtral", "granite", "olmo2", "olmo3", "modernbert", "phi3", "glm4", "stablelm"), BACKEND
     ),
     **dict.fromkeys(("ernie4_5", "llava", "smolvlm", "umt5"), BACKEND),
+    **dict.fromkeys(("glm", "gpt_bigcode", "ministral", "nemotron"), BACKEND),
     "albert": "AlbertTokenizer",
     "camembert": "CamembertTokenizer",
     "clip": "CLIPTokenizer",
     "cohere": "CohereTokenizer",
     "cohere2": "CohereTokenizer",
     "deberta-v2": "DebertaV2Tokenizer",
-    "gpt_neox": "GPTNeoXTokenizer",
+    **dict.fromkeys(("gpt_neox", "olmoe"), "GPTNeoXTokenizer"),
     "layoutlmv3": "LayoutLMv3Tokenizer",
     "m2m_100": "M2M100Tokenizer",
     "marian": "MarianTokenizer",
@@ -373,7 +374,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "xlnet": "XLNetTokenizer",
 }
 # Models whose files on the Hub name another class than the right one, which is that of CLASS_OF_MODEL.
-MISNAMED_MODELS = ("ernie4_5", "llava", "modernbert", "phi3", "qwen2", "siglip2", "smolvlm")
+MISNAMED_MODELS = ("ernie4_5", "llava", "modernbert", "nemotron", "phi3", "qwen2", "siglip2", "smolvlm")
 GENERIC_CLASSES = (BACKEND, "PreTrainedTokenizer", "PreTrainedTokenizerFast", "PythonBackend")
 
 

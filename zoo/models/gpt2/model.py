@@ -8,7 +8,7 @@ Shapes: B batch, T tokens, S tokens to attend to, D n_embd, F n_inner, H heads, 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ... import ops
 from ...cache import LayerCache
@@ -89,11 +89,12 @@ class GPT2Model(GPT2Pretrained):
 
     is_base_model = True
     options = ("cache",)
+    layer_class: ClassVar[type[Any]] = Layer  # made of weights, config and its number
 
     def __init__(self, w: Weights, cfg: GPT2Config):
         self.config = cfg
         self.embeddings = Embeddings(w, cfg)
-        self.layers = [Layer(w / "h" / i, cfg, i) for i in range(cfg.n_layer)]
+        self.layers = [self.layer_class(w / "h" / i, cfg, i) for i in range(cfg.n_layer)]
         self.norm = LayerNorm(w / "ln_f", cfg.n_embd, cfg.layer_norm_epsilon)
 
     def encode(self, t: TextInputs) -> Array:
@@ -111,9 +112,11 @@ class GPT2Model(GPT2Pretrained):
 class GPT2Head(GPT2Pretrained):
     """The base of the classes with a head: the base model under its name in the checkpoint."""
 
+    base_class: ClassVar[type[Any]] = GPT2Model
+
     def __init__(self, w: Weights, cfg: GPT2Config):
         self.config = cfg
-        self.base_model = GPT2Model(w / "transformer", cfg)
+        self.base_model = self.base_class(w / "transformer", cfg)
 
 
 class GPT2LMHeadModel(CausalLM, GPT2Head):

@@ -2,6 +2,7 @@
 
 from ...registry import borrowed_classes
 from ..llama3.model import *
+from .config import MinistralConfig as MinistralConfig
 from .config import MistralConfig as MistralConfig
 from .model import LlamaForQuestionAnswering as LlamaForQuestionAnswering
 

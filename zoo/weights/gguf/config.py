@@ -84,7 +84,7 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
     if own == "llama" and m.integer("expert_count", 0):
         experts, kind = _mixtral(m), "mixtral"
     else:
-        experts, kind = _experts(m) if own == "qwen3moe" else {}, MODEL_TYPES.get(own, own)
+        experts, kind = EXPERTS[own](m) if own in EXPERTS else {}, MODEL_TYPES.get(own, own)
     for name in ("expert_count", "expert_used_count") if not experts else ():
         _require_value(m, name, 0)
     if not m.flag("attention.causal", True):
@@ -125,8 +125,15 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
 
 # llama.cpp's name of an architecture -> transformers' model_type, if it is another.
 MODEL_TYPES = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe", "command-r": "cohere", "phi2": "phi"}
-PARTLY_ROTATED = ("phi3", "phi2", "glm4", "stablelm")  # the architectures that rotate a part of a head's features
-LAYER_NORMS = ("command-r", "stablelm", "phi2")  # the architectures that have no root mean square norm
+MODEL_TYPES |= {"hunyuan-dense": "hunyuan_v1_dense"}
+PARTLY_ROTATED = (
+    "phi3",
+    "phi2",
+    "glm4",
+    "stablelm",
+    "nemotron",
+)  # the architectures that rotate a part of a head's features
+LAYER_NORMS = ("command-r", "stablelm", "phi2", "nemotron")  # the architectures that have no root mean square norm
 
 
 def _stablelm(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
@@ -145,6 +152,8 @@ def _stablelm(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]
 SETTINGS: dict[str, Callable[[Metadata, Mapping[str, TensorEntry]], dict[str, Any]]] = {
     "gemma": lambda m, tensors: {"hidden_act": "gelu_pytorch_tanh"},
     "phi2": lambda m, tensors: {"hidden_act": "gelu_new"},
+    "arcee": lambda m, tensors: {"hidden_act": "relu2"},
+    "nemotron": lambda m, tensors: {"hidden_act": "relu2", "norm_eps": m.number("attention.layer_norm_epsilon")},
     "ernie4_5": lambda m, tensors: {"use_bias": "blk.0.attn_q.bias" in tensors},
     "exaone4": lambda m, tensors: {
         "sliding_window": None,
@@ -174,6 +183,19 @@ def _experts(m: Metadata) -> dict[str, Any]:
         "decoder_sparse_step": 1,
         "mlp_only_layers": [],
     }
+
+
+def _olmoe(m: Metadata) -> dict[str, Any]:
+    """OLMoE's: experts of the width of an MLP, whose shares are not divided by their sum; heads share the width."""
+    return {
+        "head_dim": None,
+        "num_experts": m.integer("expert_count"),
+        "num_experts_per_tok": m.integer("expert_used_count"),
+        "norm_topk_prob": False,
+    }
+
+
+EXPERTS: dict[str, Callable[[Metadata], dict[str, Any]]] = {"qwen3moe": _experts, "olmoe": _olmoe}
 
 
 def _gemma3(m: Metadata, size: int, share: int) -> dict[str, Any]:

@@ -97,6 +97,17 @@ NAMES: dict[str, Names] = {
             "post_ffw_norm": "post_mlp_layernorm",
         },
     ),
+    "arcee": replace(_LLAMA, rotated=("attn_q", "attn_k")),
+    "nemotron": replace(_LLAMA, norms_from_1=True),
+    "hunyuan-dense": replace(
+        _LLAMA,
+        layer={
+            **_LLAMA.layer,
+            "attn_q_norm": "self_attn.query_layernorm",
+            "attn_k_norm": "self_attn.key_layernorm",
+        },
+    ),
+    "olmoe": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_EXPERTS, "ffn_gate_inp": "mlp.gate"}),
     "seed_oss": replace(_LLAMA, layer={**_LLAMA.layer, "post_attention_norm": "post_attention_layernorm"}),
     "ernie4_5": _LLAMA,
     "command-r": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS}),

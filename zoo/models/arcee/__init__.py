@@ -1,0 +1,4 @@
+"""AFM: https://www.arcee.ai/blog/deep-dive-afm-4-5b-the-first-arcee-foundational-model"""
+
+from .config import *
+from .model import *

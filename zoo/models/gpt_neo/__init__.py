@@ -1,0 +1,4 @@
+"""GPT-Neo: https://doi.org/10.5281/zenodo.5297715"""
+
+from .config import *
+from .model import *
