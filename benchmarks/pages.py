@@ -290,7 +290,7 @@ KINDS = {
     "coldstart": Kind("Start and memory", "From a new process to a first output.", _coldstart),
 }
 
-ELSEWHERE = ("kills",)  # results that other pages tell of
+ELSEWHERE = ("kills", "openvino_start")  # results that other pages tell of
 
 # Cells
 

@@ -297,7 +297,8 @@ class Pretrained(Trainable):
         model.report = replace(model.report, fingerprint=checkpoint.fingerprint)
         if sum(path.stat().st_size for path in source.files) <= CHECKED_BYTES:
             names = [part.name for parts in model._parts.values() for part in parts]
-            bad = non_finite(source, dict.fromkeys(name for name in names if name in source))
+            there = dict.fromkeys(name for name in names if name in source)
+            bad = non_finite(source, there, stays=model.runner.computes_with_arrays)
             if bad:
                 warn(f"{checkpoint.name} has NaN or infinity in {list_names(bad, 5)}")
         release_folded(model)

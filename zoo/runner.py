@@ -26,6 +26,7 @@ class Runner:
     """Calls a model directly."""
 
     has_weights = True  # False for an engine without the model's weights: parts of it cannot be called
+    computes_with_arrays = True  # False for an engine whose graphs have the weights: the model's need not be in memory
     precision = "float32"  # the precision of the engine's matrix products
     drops_tokens = True  # False for an engine whose graphs need all tokens in the cache of a layer with a window
 

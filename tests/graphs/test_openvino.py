@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from zoo.engines.onnx.ops.symbol import INT, Symbol
 from zoo.engines.onnx.signature import GraphInput
 from zoo.engines.onnx.trace import finish
 from zoo.errors import InputError, UnsupportedError
+from zoo.models.bert import BertModel
 
 pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs what OpenVINO cannot")
@@ -67,6 +70,31 @@ def test_float32_is_float32(bert):
     assert error(found, wanted) < 1e-5
     assert error(model(ids[:1, :5]), zoo.load_model(bert)(ids[:1, :5])) < 1e-5  # of another length
     assert np.array([1e-40], np.float32) * np.float32(1) > 0  # what the thread computes later keeps its small numbers
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux, whose /proc/self/smaps is read")
+@pytest.mark.parametrize("device", ["openvino", "onnx"])
+def test_pages_of_weights_leave_memory(bert, tmp_path, device):
+    """Those that reading has brought there when a model is loaded, and once a graph of OpenVINO has packed them."""
+    config = replace(zoo.load_model(bert).config, vocab_size=40_000)
+    folder = zoo.save(BertModel.from_config(config), tmp_path / "large")
+    model = zoo.load_model(folder, device=device, head="Model")
+    size = (folder / "model.safetensors").stat().st_size / 1024
+    assert resident_kilobytes(folder) < size / 4  # the header stays, and what the system maps around it
+    model(IDS, MASK)
+    if device == "openvino":  # ONNX Runtime's own mapping is its own matter
+        assert resident_kilobytes(folder) < size / 4
+
+
+def resident_kilobytes(folder):
+    """Of the mapped safetensors files of a folder."""
+    found, ours = 0, False
+    for line in Path("/proc/self/smaps").read_text(encoding="utf-8").splitlines():
+        name, *rest = line.split()
+        ours = str(folder) in line if not name.endswith(":") else ours
+        if ours and name == "Rss:":
+            found += int(rest[0])
+    return found
 
 
 def test_bfloat16(bert, has_bfloat16):

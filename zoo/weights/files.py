@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -180,9 +181,13 @@ class Sharded:
             raise MissingWeightError(f"none of {len(self.files)} shards has {name}{nearest(name, self._of)}") from None
 
 
-def non_finite(source: Source, names: Iterable[str] | None = None) -> list[str]:
-    """The names of tensors (default: among all) that contain NaN or infinity.  Reads all of their bytes, in blocks."""
-    return [n for n in (source.names() if names is None else names) if any(map(_is_bad, _blocks(source.read(n))))]
+def non_finite(source: Source, names: Iterable[str] | None = None, stays: bool = True) -> list[str]:
+    """The names of tensors (default: among all) that contain NaN or infinity.  Reads all of their bytes, in blocks.
+
+    stays: float32, which NumPy uses in place, stays in memory.
+    """
+    is_bad = partial(_is_bad, stays=stays)
+    return [n for n in (source.names() if names is None else names) if any(map(is_bad, _blocks(source.read(n))))]
 
 
 _BLOCK = 1 << 20
@@ -198,9 +203,9 @@ def _blocks(stored: RawTensor | QuantRows) -> Iterator[RawTensor]:
         yield RawTensor(flat[begin : begin + _BLOCK], stored.dtype)
 
 
-def _is_bad(block: RawTensor) -> bool:
+def _is_bad(block: RawTensor, stays: bool) -> bool:
     bad = _has_bad(*block)
-    if block.dtype != "F32":  # float32 is used in place: keep it in memory
+    if block.dtype != "F32" or not stays:
         release(block.array)
     return bad
 

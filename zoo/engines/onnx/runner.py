@@ -82,6 +82,8 @@ class OpenGraph(NamedTuple):
 class OnnxRunner(Runner):
     """Runs a model's methods by sessions of a runtime.  Threads may share it."""
 
+    computes_with_arrays = False
+
     def __init__(self, model: Pretrained, runtime: Runtime, files: Iterable[Path] = (), precision: str = "float32"):
         """precision: of matrix products, "float32", "int8" or "int4"."""
         self._model, self.runtime, self._files, self.precision = model, runtime, tuple(files), precision
@@ -143,6 +145,7 @@ class OnnxRunner(Runner):
         if kept is None:
             with folder.making() as path:  # another process may have made it meanwhile
                 kept = find() or write_graph(make(), path, method, takes)
+            _release(self._model)
         return kept
 
     def _graph_folder(self) -> GraphFolder:
@@ -305,11 +308,11 @@ def attach_runtime(model: Pretrained, runtime: Runtime, files: Iterable[Path], w
 
 
 def _release(model: Pretrained) -> None:
-    """Give back the pages of quantised matrices that reading has brought to memory, and that a graph does not use."""
+    """Give back the pages of weights that reading has brought to memory: a graph has those that it uses itself."""
     for _, leaf in leaves(model):
-        if isinstance(leaf, QuantTensor):
-            for array in (array for part in leaf.parts for array in part.arrays):
-                release(array)
+        parts = leaf.parts if isinstance(leaf, QuantTensor) else ()
+        for array in [array for part in parts for array in part.arrays] or [leaf]:
+            release(array)
 
 
 def depends_on_positions(record: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import UnsupportedError, ZooError, nearest
-from ...files.pages import release
+from ...files.pages import RELEASE_INTERVAL, calling_meanwhile, release
 from ...ops.on_numpy import threads
 from ...optional import import_optional, pip_install
 from ..onnx.cache import CachedGraph
@@ -71,7 +72,7 @@ class OpenVINOSession:
     """A graph, ready to run.  Threads may share it.
 
     Weights are read from the checkpoint's mapped files, or from the file beside the graph.  OpenVINO packs those of
-    products as it compiles and at the first run; then their pages are given back.
+    products as it compiles and at the first run; meanwhile and then their pages are given back.
 
     RefusedError: OpenVINO cannot take the graph.
     """
@@ -81,6 +82,7 @@ class OpenVINOSession:
         self._lock, self._pid = threading.Lock(), os.getpid()
         self._mapped: list[np.ndarray] = []
         self._idle: list[Any] = []  # a request computes one run at a time
+        self._packs = True
         self._compiled: Any = self._compile()
         self.inputs = [one.any_name for one in self._compiled.inputs]
 
@@ -88,21 +90,28 @@ class OpenVINOSession:
         """The outputs, in their order."""
         with self._lock:
             if self._pid != os.getpid():  # a fork has none of the threads that compute
-                self._idle, self._compiled, self._pid = [], self._compile(), os.getpid()
+                self._idle, self._compiled, self._pid, self._packs = [], self._compile(), os.getpid(), True
             request = self._idle.pop() if self._idle else self._compiled.create_infer_request()
+            packs, self._packs = self._packs, False
         try:
-            found = request.infer({name: feeds[name] for name in self.inputs}, share_inputs=True)
+            with calling_meanwhile(self._release, RELEASE_INTERVAL) if packs else nullcontext():
+                found = request.infer({name: feeds[name] for name in self.inputs}, share_inputs=True)
         except RuntimeError as e:
             raise ZooError(f"OpenVINO: {' '.join(str(e).split())}") from e
-        for data in self._mapped:  # rows of tables, and what the system has mapped around them
-            release(data)
+        self._release()  # rows of tables, and what the system has mapped around them
         self._idle.append(request)
         return list(found.to_tuple())
+
+    def _release(self) -> None:
+        for data in self._mapped:
+            release(data)
 
     def _compile(self) -> Any:
         openvino = runtime()
         try:
-            return _core(self._pid).compile_model(self._read_model(), "CPU", self._properties())
+            model = self._read_model()
+            with calling_meanwhile(self._release, RELEASE_INTERVAL):
+                return _core(self._pid).compile_model(model, "CPU", self._properties())
         except RuntimeError as e:
             said = " ".join(str(e).split())
             raise RefusedError(f"OpenVINO {openvino.__version__} cannot take a graph: {said}") from e
