@@ -171,7 +171,11 @@ class Reference:
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """The labels (n,) and boxes (n, 4) of the objects of each image of a size (Y, X)."""
         output = SimpleNamespace(logits=self._tensor(logits), pred_boxes=self._tensor(boxes))
-        found = self._processor().post_process_object_detection(output, threshold, self.torch.tensor(sizes))
+        import transformers
+
+        # PP-DocLayout's needs torchvision to be imported; it finds the same objects, in another order.
+        processor = self._processor() if self.has_processor else transformers.RTDetrImageProcessorPil()
+        found = processor.post_process_object_detection(output, threshold, self.torch.tensor(sizes))
         return [(_numpy(one["labels"]), _numpy(one["boxes"])) for one in found]
 
     def stages(

@@ -60,6 +60,16 @@ _RT_DETR = Family(
 )
 
 
+_PP_DOCLAYOUT_V3 = replace(
+    _RT_DETR,
+    module="zoo.models.pp_doclayout_v3",
+    prefix="PPDocLayoutV3",
+    heads=("ForObjectDetection",),
+    tasks={},
+    processor="PPDocLayoutV3ImageProcessor",
+)
+
+
 _IMAGE_TEXT: Any = {
     "heads": ("ForConditionalGeneration", "Model"),
     "tasks": {"ForConditionalGeneration": "image-text-to-text", "Model": None},
@@ -440,6 +450,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "rt_detr_v2": _RT_DETR,
     "rt_detr": replace(_RT_DETR, prefix="RTDetr", classes="RTDetrV2"),
+    "pp_doclayout_v3": _PP_DOCLAYOUT_V3,
     "table-transformer": Family(
         module="zoo.models.table_transformer",
         prefix="TableTransformer",

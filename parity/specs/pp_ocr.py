@@ -87,10 +87,10 @@ _TINY_PAGE_NET = {**_PAGE_NET, "stem_channels": [3, 8, 12], "block_configs": _TI
 _LINE_STRIDES = {"stem_strides": [2, 1, 1, 1, 1], "stage_downsample": [True] * 4}
 _LINE_STRIDES |= {"stage_downsample_strides": [[2, 1], [1, 2], [2, 1], [2, 1]]}
 _HGNET: dict[str, Any] = {"model_type": "hgnet_v2", **_LINE_STRIDES, **_STAGES}
-_TINY_HGNET: dict[str, Any] = {"stem_channels": [3, 8, 12], "stage_in_channels": [12, 16, 24, 32]}
-_TINY_HGNET |= {"stage_mid_channels": [8, 8, 12, 12], "stage_out_channels": [16, 24, 32, 48]}
-_TINY_HGNET |= {"stage_num_blocks": [1, 2, 1, 1], "stage_numb_of_layers": [2, 2, 3, 2]}
-_TINY_HGNET |= {"hidden_sizes": [16, 24, 32, 48], "depths": [1, 1, 1, 1]}
+TINY_HGNET: dict[str, Any] = {"stem_channels": [3, 8, 12], "stage_in_channels": [12, 16, 24, 32]}
+TINY_HGNET |= {"stage_mid_channels": [8, 8, 12, 12], "stage_out_channels": [16, 24, 32, 48]}
+TINY_HGNET |= {"stage_num_blocks": [1, 2, 1, 1], "stage_numb_of_layers": [2, 2, 3, 2]}
+TINY_HGNET |= {"hidden_sizes": [16, 24, 32, 48], "depths": [1, 1, 1, 1]}
 _LINE_BLOCKS = [
     [[3, 16, 32, 1, False]],
     [[3, 32, 64, [2, 1], False], [3, 64, 64, 1, False]],
@@ -117,7 +117,7 @@ TINY_DETECTOR["backbone_config"] = _TINY_PAGE_NET
 
 _OLD_READER = {**READER, "head_out_channels": 18385}
 SERVER_READER = {**_OLD_READER, "backbone_config": _HGNET}
-TINY_SERVER_READER: dict[str, Any] = {**TINY_READER, "backbone_config": {**_HGNET, **_TINY_HGNET}}
+TINY_SERVER_READER: dict[str, Any] = {**TINY_READER, "backbone_config": {**_HGNET, **TINY_HGNET}}
 MOBILE_READER = {**_OLD_READER, "backbone_config": _LCNET_V3}
 TINY_MOBILE_READER: dict[str, Any] = {
     **TINY_READER,
@@ -145,7 +145,7 @@ _TINY_LCNET: dict[str, Any] = {"block_configs": _TINY_LCNET_BLOCKS}
 _lcnet = partial(_net, model_type="pp_lcnet", architecture="PPLCNetBackbone", gains={"_convolution.convolution": 2})
 _lcnet_v3 = partial(_net, model_type="pp_lcnet_v3", architecture="PPLCNetV3Backbone", gains={"lab.scale": 12})
 _lcnet_v3 = partial(_lcnet_v3, inert=(*Spec.inert, r"blocks\.(1|3|4)\.layers\.0\.depthwise_convolution\.act\.lab\."))
-_hgnet = partial(_net, model_type="hgnet_v2", architecture="HGNetV2Backbone", tiny=_TINY_HGNET, processor=PAGE)
+_hgnet = partial(_net, model_type="hgnet_v2", architecture="HGNetV2Backbone", tiny=TINY_HGNET, processor=PAGE)
 _server_reader = partial(OcrSpec, model_type="pp_ocrv5_server_rec", config=SERVER_READER, tiny=TINY_SERVER_READER)
 _HGNET_GAINS = {"stem1.convolution": 2, "aggregation.1.convolution": 3, "head.head.weight": 3}
 _server_reader = partial(_server_reader, processor=LINE, gains=_HGNET_GAINS)
@@ -184,7 +184,7 @@ SPECS: dict[str, OcrSpec] = {
         full=True,
     ),
     "hgnet-v2-affine": _hgnet(
-        tiny={**_TINY_HGNET, "use_learnable_affine_block": True, "out_features": ["stem", "stage2", "stage4"]},
+        tiny={**TINY_HGNET, "use_learnable_affine_block": True, "out_features": ["stem", "stage2", "stage4"]},
         gains={"lab.scale": 12},
     ),
     "pp-ocrv5-server-rec": _server_reader(

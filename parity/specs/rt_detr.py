@@ -92,8 +92,8 @@ _PROCESSOR |= {"image_processor_type": "RTDetrImageProcessor", "image_std": [0.2
 _PROCESSOR |= {"rescale_factor": 0.00392156862745098}
 
 # The points of attention are some way apart, and there are objects to compare.
-_GAINS = {"sampling_offsets": 2, "class_embed.0": 2, "class_embed.1": 2, "class_embed.2": 2, "attention_weights": 2}
-_GAINS |= {"sampling_offsets.bias": 40, "self_attn.q_proj.bias": 10}
+GAINS = {"sampling_offsets": 2, "class_embed.0": 2, "class_embed.1": 2, "class_embed.2": 2, "attention_weights": 2}
+GAINS |= {"sampling_offsets.bias": 40, "self_attn.q_proj.bias": 10}
 
 
 def _rt_detr(
@@ -111,7 +111,7 @@ def _rt_detr(
         config={**config, **(V2 if version else {})},
         tiny={**TINY, **(regions or {}), "backbone_config": {**config["backbone_config"], **_SMALL}},
         processor=_PROCESSOR,
-        gains=_GAINS,
+        gains=GAINS,
         inert=(r"\.(key|k|k_proj|k_lin)\.bias$", r"denoising_class_embed", r"class_embed\.[01]\."),  # of training alone
         **more,
     )

@@ -372,6 +372,17 @@ def sample(x, points, weights):
     return out
 
 
+def boxes_of_masks(masks):
+    out = np.zeros((*masks.shape[:2], 4))
+    for b, q in np.ndindex(masks.shape[:2]):
+        at = [(x, y) for y, row in enumerate(masks[b, q]) for x, value in enumerate(row) if value > 0]
+        if at:
+            (x0, y0), (x1, y1) = ([bound(one[i] for one in at) for i in (0, 1)] for bound in (min, max))
+            Y, X = masks.shape[2:]
+            out[b, q] = (x0 + x1 + 1) / 2 / X, (y0 + y1 + 1) / 2 / Y, (x1 + 1 - x0) / X, (y1 + 1 - y0) / Y
+    return out
+
+
 def centres(grid, like):
     return np.array([((x + 0.5) / grid[1], (y + 0.5) / grid[0]) for y in range(grid[0]) for x in range(grid[1])])
 

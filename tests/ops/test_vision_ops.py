@@ -303,6 +303,14 @@ def test_sample(rng, lib):
     check(ops.sample(lib(x), lib(points), lib(weights)), naive.sample(x, points, weights))
 
 
+def test_boxes_of_masks(rng, lib):
+    masks = rng.standard_normal((2, 4, 5, 7)).astype(np.float32) - 1.5
+    masks[0, 0], masks[0, 1], masks[1, 0] = -1, 1, 0
+    masks[1, 1] = -1
+    masks[1, 1, 4, 6] = 2
+    check(ops.boxes_of_masks(lib(masks)), naive.boxes_of_masks(masks))
+
+
 def test_rows_and_points(rng, lib):
     scores, x = (rng.standard_normal((2, 9, n)).astype(np.float32) for n in (3, 5))
     index = ops.top_rows(lib(scores), 4)

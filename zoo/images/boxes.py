@@ -40,6 +40,7 @@ def post_process_object_detection(
     *,
     threshold: float = 0.5,
     rule: str = "score",
+    order_logits: np.ndarray | None = None,
 ) -> list[list[Detection]]:
     """The objects of B images, each list in the order of the queries; nothing is clipped, nothing suppressed.
 
@@ -51,7 +52,8 @@ def post_process_object_detection(
     stands for nothing, however low the threshold (0 there).  From a threshold of 0.5 on the two agree.
 
     Where each label is judged by itself (RT-DETR), the Q best pairs of a query and a label that have a score >
-    threshold are the objects, best first.
+    threshold are the objects, best first; or with order_logits (B, Q, Q) of a model that knows it (PP-DocLayout), in
+    the order of reading.
 
     A query with a logit or a coordinate that is not finite is an InputError.
     """
@@ -74,9 +76,13 @@ def post_process_object_detection(
             raise InputError(f"the {name} of query {q}{of} have {values[b, q, i]}, which is not finite")
 
     boxes = corners(pred_boxes.astype(np.float32, copy=False))
+    ranks = None if order_logits is None else reading_ranks(order_logits)
     if by_itself:
         scores = sigmoid(logits.astype(np.float32, copy=False)).reshape(len(logits), -1)
         pairs = np.argsort(-scores, 1, kind="stable")[:, : logits.shape[1]]
+        if ranks is not None:  # the labels of one query stay together, the best first
+            in_order = np.argsort(np.take_along_axis(ranks, pairs // labels, 1), 1, kind="stable")
+            pairs = np.take_along_axis(pairs, in_order, 1)
         score, best = np.take_along_axis(scores, pairs, 1), pairs % labels
         boxes = np.take_along_axis(boxes, (pairs // labels)[..., None], 1)
     else:
@@ -97,6 +103,18 @@ def post_process_object_detection(
             ]
         )
     return out
+
+
+def reading_ranks(order_logits: np.ndarray) -> np.ndarray:
+    """The place of each query in the order of reading, from 0.
+
+    order_logits (B, Q, Q): above the diagonal, that the second query is read after the first -> (B, Q).  A query comes
+    the later, the more of the others it is likely to come after.
+    """
+    after = np.triu(sigmoid(order_logits.astype(np.float32, copy=False)), 1)
+    before = np.tril(1 - sigmoid(order_logits.astype(np.float32, copy=False).swapaxes(1, 2)), -1)
+    votes = after.sum(1) + before.sum(1)
+    return np.argsort(np.argsort(votes, 1, kind="stable"), 1, kind="stable")
 
 
 def corners(boxes: np.ndarray) -> np.ndarray:

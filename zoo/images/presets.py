@@ -25,6 +25,7 @@ class Preset:
     mask: bool = False
     tiles: bool = False  # True: an image becomes several, as `tiles` cuts it
     blue_first: bool = False  # True: the channels are blue, green and red
+    antialias: bool = True  # False: resizing looks at the nearest pixels alone, as OpenCV's does
 
 
 _COMMON = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255}
@@ -126,6 +127,19 @@ PRESETS = {
         },
         square=False,
         crops=False,
+    ),
+    "PPDocLayoutV3": Preset(
+        {
+            **_COMMON,
+            "size": {"height": 800, "width": 800},
+            "resample": BICUBIC,
+            "image_mean": (0.0, 0.0, 0.0),
+            "image_std": (1.0, 1.0, 1.0),
+        },
+        square=False,
+        crops=False,
+        pads=False,
+        antialias=False,
     ),
     # transformers subtracts the means of blue, green and red from red, green and blue, and turns the channels round.
     "PPLCNet": Preset(

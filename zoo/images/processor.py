@@ -15,15 +15,17 @@ import numpy as np
 
 from ..errors import ConfigError, InputError, UnsupportedError, nearest
 from ..files.folder import CheckpointFolder
+from ..ops import on_numpy
 from ..registry import FAMILIES
 from .open import MAX_PIXELS, ImageInput, open_image
-from .presets import PRESETS, Preset
+from .presets import BICUBIC, BILINEAR, PRESETS, Preset
 from .sizes import read_height_width, read_size, resized_shape
 from .tiles import PanAndScan, Tiling, read_pan_and_scan, read_tiling
 
 if TYPE_CHECKING:
     from PIL import Image
 
+TORCH_MODES = {BILINEAR: "bilinear", BICUBIC: "bicubic"}  # Pillow's number of a filter: torch's name
 FROM_WHOLE = 384  # pixels from which on ConvNeXt reads whole images
 
 
@@ -71,6 +73,7 @@ class ImageProcessor:
     blue_first: bool = False  # the table's columns and the pixel values are those of blue, green and red
     tiling: Tiling | None = None
     crops: PanAndScan | None = None
+    antialias: bool = True  # False: resizing looks at the nearest pixels alone, see `_interpolate`
 
     @classmethod
     def from_folder(
@@ -127,6 +130,8 @@ class ImageProcessor:
         resample = values["resample"]
         if on["do_resize"] and (type(resample) is not int or not 0 <= resample <= 5):
             raise ConfigError(f"resample = {resample!r}, expected one of Pillow's filters 0 ... 5")
+        if on["do_resize"] and not preset.antialias and resample not in TORCH_MODES:
+            raise UnsupportedError(f"resample = {resample} for {name}ImageProcessor, zoo has {sorted(TORCH_MODES)}")
         crops, pads = on["do_center_crop"] and preset.crops, on["do_pad"] and preset.pads
         tiling = read_tiling(values, on["do_resize"]) if preset.tiles else None
         pans = _flag("do_pan_and_scan", values.get("do_pan_and_scan"))
@@ -148,6 +153,7 @@ class ImageProcessor:
             blue_first=preset.blue_first,
             tiling=tiling,
             crops=read_pan_and_scan(values) if pans else None,
+            antialias=preset.antialias,
         )
 
     def __call__(
@@ -226,6 +232,8 @@ class ImageProcessor:
             if height * width > max_pixels:
                 what = f": {image.height} x {image.width} would be resized to {height} x {width}"
                 raise InputError(f"{what}, more than {max_pixels} pixels", argument=name)
+            if not self.antialias:
+                return _interpolate(np.asarray(image), (height, width), TORCH_MODES[self.resample])
             wide = min(width, max(1, round(image.width * height / image.height))) if self.pad_line else width
             image = image.resize((wide, height), Resampling(self.resample))
             if wide < width:
@@ -235,6 +243,17 @@ class ImageProcessor:
             left, top = (image.width - width) // 2, (image.height - height) // 2
             image = image.crop((left, top, left + width, top + height))
         return np.asarray(image)
+
+
+def _interpolate(image: np.ndarray, size: tuple[int, int], mode: str) -> np.ndarray:
+    """An image (h, w, 3) uint8 in another size, by its nearest pixels alone, along rows and then along columns.
+
+    Within a grey level of torch's for bytes, which rounds to bytes between the two as well.
+    """
+    for step in ((image.shape[0], size[1]), size):
+        values = on_numpy.interpolate(image[None].astype(np.float32), step, mode)[0]
+        image = np.clip(np.rint(values), 0, 255).astype(np.uint8)
+    return image
 
 
 def on_paper(line: np.ndarray, width: int) -> np.ndarray:

@@ -37,6 +37,7 @@ from .memory_budget import charge
 from .memory_budget import memory_budget as memory_budget
 from .vision import adaptive_avg_pool2d as adaptive_avg_pool2d
 from .vision import avg_pool2d as avg_pool2d
+from .vision import boxes_of_masks as boxes_of_masks
 from .vision import centres as centres
 from .vision import conv2d as conv2d
 from .vision import conv_transpose2d as conv_transpose2d

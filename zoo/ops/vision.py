@@ -150,6 +150,14 @@ def sample(x: Array, points: Array, weights: Array) -> Array:
     return backend(x).sample(x, points, weights)
 
 
+def boxes_of_masks(masks: Array) -> Array:
+    """The box around the pixels of each mask that are above 0: centre x and y, width and height, as parts of the image.
+
+    masks (B, Q, Y, X) -> (B, Q, 4); zeros for a mask without such a pixel.
+    """
+    return backend(masks).boxes_of_masks(masks)
+
+
 def centres(grid: tuple[int, int], like: Array) -> Array:
     """(x, y) of the middle of each of a grid's Y X pixels, row by row, as parts of the image.  -> (Y X, 2)."""
     charge((grid[0], grid[1], 2), "points")

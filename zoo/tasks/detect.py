@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Detections(list[Detection]):
-    """The objects of one image, best first; a list in every respect, that can draw itself."""
+    """The objects of one image, best first or in the order of reading; a list that can draw itself."""
 
     def __init__(
         self,
@@ -112,6 +112,8 @@ class Detect(ImageTask):
     ) -> Any:
         """Detections for one image, which is a list of Detection, best first; a list of them for several images.
 
+        A model of a page's layout that knows the order of reading (PP-DocLayout) gives that order.
+
         threshold: objects with a score above it, 0 ... 1.  rule: "score", or "argmax" for that of Microsoft's own code:
         see `post_process_object_detection`.  size: in place of the checkpoint's, such as {"longest_edge": 1000}.
         data_format, max_pixels: as in `open_image`.
@@ -130,7 +132,8 @@ class Detect(ImageTask):
 
         def compute(pixel_values: Array, sizes: Sequence[tuple[int, int]], pixel_mask: Any = None) -> list[Any]:
             out = self.call(pixel_values, pixel_mask)
-            return list(zip(floats(out.logits), floats(out.pred_boxes), sizes, strict=True))
+            order = floats(out.order_logits) if hasattr(out, "order_logits") else [None] * len(sizes)
+            return list(zip(floats(out.logits), floats(out.pred_boxes), order, sizes, strict=True))
 
         rows = self.rows(
             given, compute, processor=processor, progress=progress, data_format=data_format, max_pixels=max_pixels
@@ -139,13 +142,13 @@ class Detect(ImageTask):
         names = [labels[i] for i in sorted(labels)]
 
         def detections(one: tuple[Any, Any]) -> Detections:
-            (logits, boxes, height_width), image = one
-            (found,) = post_process_object_detection(
-                logits[None], boxes[None], [height_width], labels, threshold=threshold, rule=rule
-            )
-            best_first = sorted(found, key=lambda d: -d.score)
+            (logits, boxes, order, height_width), image = one
+            how: Any = {"threshold": threshold, "rule": rule, "order_logits": None if order is None else order[None]}
+            (found,) = post_process_object_detection(logits[None], boxes[None], [height_width], labels, **how)
+            if order is None:
+                found.sort(key=lambda d: -d.score)
             again = partial(open_image, image, data_format=data_format, max_pixels=max_pixels)
-            return Detections(best_first, height_width, names, again)
+            return Detections(found, height_width, names, again)
 
         found = [result_or_error(detections, one, i, len(given)) for i, one in enumerate(pair_with_inputs(rows, given))]
         return collect_results(found, single)

@@ -24,7 +24,11 @@ from .ops.graph import GraphBuilder, Node, Stored
 from .ops.symbol import BOOL, INT, Symbol, constant
 from .signature import GraphInput, GraphOutput, Signature, get, put
 
-NO_IMAGES = ("intermediate_hidden_states", "pred_masks")  # outputs with four axes, as they are in transformers
+NO_IMAGES = (
+    "intermediate_hidden_states",
+    "pred_masks",
+    "out_masks",
+)  # outputs with four axes, as they are in transformers
 
 
 @dataclass(frozen=True)

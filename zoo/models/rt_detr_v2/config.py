@@ -92,7 +92,7 @@ class RTDetrV2Config(Config):
                 f"hidden_expansion = {self.hidden_expansion} of encoder_hidden_dim = {self.encoder_hidden_dim} is out "
                 f"of range, expected 1 ... {MAX_INTEGER}"
             )
-        widths = tuple(self.resnet.hidden_sizes[i - 1] for i in self.resnet.outputs)
+        widths = self.feature_widths
         if tuple(self.encoder_in_channels) != widths:
             raise ConfigError(f"encoder_in_channels = {self.encoder_in_channels!r}, the backbone gives {list(widths)}")
         levels = self.num_feature_levels
@@ -115,9 +115,19 @@ class RTDetrV2Config(Config):
         )
 
     @property
-    def resnet(self) -> RTDetrResNetConfig:
+    def network(self) -> Any:
         """The backbone's config."""
         return read_backbone({"out_indices": [2, 3, 4], **(self.backbone_config or {})}, RTDetrResNetConfig)
+
+    @property
+    def feature_widths(self) -> tuple[int, ...]:
+        """The channels of the backbone's features of each size."""
+        return tuple(self.network.hidden_sizes[i - 1] for i in self.network.outputs)
+
+    @property
+    def denoised_labels(self) -> int:
+        """The rows of the table that is for training: one of them is for no object."""
+        return self.num_labels + 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ... import ops
 from ...inputs import ImageInputs, ImageModel
@@ -166,11 +166,11 @@ class RTDetrV2Pretrained(ImageModel):
 
     @property
     def like(self) -> Array:
-        return self.base_model.backbone.stem[0].weight
+        return self.base_model.project[0].weight
 
     @property
     def channels(self) -> int:
-        return self.config.resnet.num_channels
+        return self.config.network.num_channels
 
     @property
     def patch(self) -> Grid:
@@ -182,11 +182,12 @@ class RTDetrV2Model(RTDetrV2Pretrained):
 
     is_base_model = True
     name_map = BASE_NAME_MAP
+    backbone_class: Any = ResNetD
 
     def __init__(self, w: Weights, cfg: RTDetrV2Config):
-        D, d, eps, L = cfg.d_model, cfg.encoder_hidden_dim, cfg.batch_norm_eps, cfg.num_labels
+        D, d, eps = cfg.d_model, cfg.encoder_hidden_dim, cfg.batch_norm_eps
         self.config = cfg
-        self.backbone = ResNetD(w / "backbone.model", cfg.resnet)
+        self.backbone = self.backbone_class(w / "backbone.model", cfg.network)
         widths = list(enumerate(cfg.encoder_in_channels))
         self.project = [conv_bn(w / "encoder_input_proj" / i, (0, 1), width, d, 1, EPS) for i, width in widths]
         aifi = w / "encoder.encoder"
@@ -195,22 +196,28 @@ class RTDetrV2Model(RTDetrV2Pretrained):
         inputs = w / "decoder_input_proj"
         self.inputs_of = [conv_bn(inputs / i, (0, 1), d, D, 1, eps) for i, _ in widths]
         # For training.
-        self.denoising = w.get("denoising_class_embed.weight", (L + 1, D)) if cfg.num_denoising > 0 else None
+        self.denoising = (
+            w.get("denoising_class_embed.weight", (cfg.denoised_labels, D)) if cfg.num_denoising > 0 else None
+        )
         self.proposals = Proposals(w, cfg)
         self.decoder_layers = [DecoderLayer(w / "decoder.layers" / i, cfg) for i in range(cfg.decoder_layers)]
         self.places = Mlp(w / "decoder.query_pos_head", 4, 2 * D, D)
 
-    def memory(self, p: ImageInputs) -> DecoderContext:
-        maps = [project(x) for project, x in zip(self.project, self.backbone(p.pixel_values), strict=True)]
+    def encode(self, features: Sequence[Array]) -> list[Array]:
+        """features (B, h, w, C) of each size -> (B, h, w, d), which have seen each other."""
+        maps = [project(x) for project, x in zip(self.project, features, strict=True)]
         for layers, i in zip(self.encoder_layers, self.config.encode_proj_layers, strict=True):
             maps[i] = layers(maps[i])
-        maps = [given(x) for given, x in zip(self.inputs_of, self.pyramid(maps), strict=True)]
+        return self.pyramid(maps)
+
+    def memory(self, maps: Sequence[Array]) -> DecoderContext:
+        maps = [given(x) for given, x in zip(self.inputs_of, maps, strict=True)]
         flat = ops.cat([x.reshape(x.shape[0], -1, x.shape[3]) for x in maps], 1)
         return DecoderContext(flat, tuple((x.shape[1], x.shape[2]) for x in maps))
 
     def objects(self, p: ImageInputs, corrections: Sequence[Mlp] = ()) -> tuple[RTDetrV2ModelOutput, Array]:
         """-> the queries' states, and their boxes (B, Q, 4): those of one layer are where the next one looks."""
-        c = self.memory(p)
+        c = self.memory(self.encode(self.backbone(p.pixel_values)))
         x, boxes, proposed = self.proposals(c.memory, c.grids)
         boxes = first = ops.activate(boxes, "sigmoid")
         for i, layer in enumerate(self.decoder_layers):

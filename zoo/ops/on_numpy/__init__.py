@@ -30,7 +30,7 @@ from .pool import (
     windows,
 )
 from .resize import interpolate
-from .sample import centres, logit, sample, take_rows, top_rows
+from .sample import boxes_of_masks, centres, logit, sample, take_rows, top_rows
 
 
 def embedding(ids: np.ndarray, table: np.ndarray | QuantTensor, name: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Values of images at points, and the rows with the largest scores."""
+"""Values of images at points, boxes of masks, and the rows with the largest scores."""
 
 from __future__ import annotations
 
@@ -41,6 +41,22 @@ def sample(x: np.ndarray, points: np.ndarray, weights: np.ndarray) -> np.ndarray
 
     threads.run(block, len(work), cost=float(index.size * K))
     return out
+
+
+def boxes_of_masks(masks: np.ndarray) -> np.ndarray:
+    x, y = (np.any(masks > 0, axis) for axis in (2, 3))
+    first, last = (np.stack([bound(of) for of in (x, y)], -1) for bound in (_start, _end))
+    return np.concatenate([(first + last) / 2, last - first], -1).astype(masks.dtype)
+
+
+def _start(of: np.ndarray) -> np.ndarray:
+    """of (B, Q, N) bool -> (B, Q): where the true ones begin, as a part of N; 0 without any."""
+    return of.argmax(-1) / of.shape[-1]
+
+
+def _end(of: np.ndarray) -> np.ndarray:
+    """of (B, Q, N) bool -> (B, Q): where the true ones end, as a part of N; 0 without any."""
+    return of.any(-1) * (1 - _start(of[..., ::-1]))
 
 
 def centres(grid: tuple[int, int], like: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ from .vision import (
     all_true,
     avg_pool2d,
     batch_norm,
+    boxes_of_masks,
     centres,
     conv2d,
     conv_transpose2d,

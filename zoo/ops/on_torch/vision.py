@@ -135,6 +135,17 @@ def sample(x: Tensor, points: Tensor, weights: Tensor) -> Tensor:
     return summed.reshape(B, H, K, Q).permute(0, 3, 1, 2)
 
 
+def boxes_of_masks(masks: Tensor) -> Tensor:
+    bounds = []
+    for axis, n in ((2, masks.shape[3]), (3, masks.shape[2])):
+        at, some = torch.arange(n, device=masks.device), (masks > 0).any(axis)
+        bounds.append(((some * (n - at)).amax(-1), (some * (at + 1)).amax(-1), n))
+    first, last = (
+        torch.stack([(n - a if low else b) / n * (b > 0) for a, b, n in bounds], -1).to(masks.dtype) for low in (1, 0)
+    )
+    return torch.cat([(first + last) / 2, last - first], -1)
+
+
 def centres(grid: Pair, like: Tensor) -> Tensor:
     y, x = ((torch.arange(n, device=like.device).to(like.dtype) + 0.5) / n for n in grid)
     return torch.stack([x.repeat(grid[0]), y.repeat_interleave(grid[1])], 1)

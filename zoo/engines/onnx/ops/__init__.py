@@ -46,6 +46,7 @@ from .symbol import Symbol
 from .vision import (
     adaptive_avg_pool2d,
     avg_pool2d,
+    boxes_of_masks,
     centres,
     conv2d,
     conv_transpose2d,

@@ -147,6 +147,22 @@ def sample(x: Symbol, points: Symbol, weights: Symbol) -> Symbol:
     return summed.reshape(B, H, K, Q).transpose(0, 3, 1, 2)
 
 
+def boxes_of_masks(masks: Symbol) -> Symbol:
+    B, Q, *size = masks.shape
+    firsts, lasts = [], []
+    for axis, n in ((2, size[1]), (3, size[0])):
+        some = masks.new("ReduceMax", [masks, np.array([axis])], (B, Q, n), keepdims=0) > 0.0
+        at, count = arange(n, masks).to(FLOAT), (masks.constant(np.array(0)) + n).to(FLOAT)
+        after, before = (
+            of.new("ReduceMax", [of, np.array([2])], (B, Q, 1), keepdims=1)
+            for of in (where(some, x, x * 0.0) for x in ((at + 1.0)[None, None], (count - at)[None, None]))
+        )
+        firsts.append(where(after > 0.0, (count - before) / count, after * 0.0))
+        lasts.append(after / count)
+    first, last = cat(firsts, 2), cat(lasts, 2)
+    return cat([(first + last) * 0.5, last - first], 2)
+
+
 def centres(grid: tuple[int, int], like: Symbol) -> Symbol:
     numbers = (((arange(n, like).to(FLOAT) + 0.5) / (like.constant(np.array(0)) + n).to(FLOAT)) for n in grid)
     (Y, X), (y, x) = grid, numbers
