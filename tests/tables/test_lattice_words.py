@@ -128,3 +128,10 @@ def test_a_caption_across_the_borders_is_no_row_of_headings(gap: float, rows: in
     words = [Word("Table", (10.0, 5.0, 50.0 - gap / 2, 15.0)), Word("2:", (50.0 + gap / 2, 5.0, 100.0 - gap / 2, 15.0))]
     words.append(Word("exports", (100.0 + gap / 2, 5.0, 140.0, 15.0)))
     assert len(with_sides(lattice, words).ys) - 1 == rows
+
+
+@pytest.mark.parametrize(("text", "columns"), [("2.5", 2), ("Inc.", 1)])
+def test_numbers_near_a_border_that_is_not_drawn_are_cells_of_their_own(text: str, columns: int):
+    lattice = Lattice((0.0, 50.0, 100.0), (0.0, 20.0, 40.0), ((0, 0, 1, 2), (1, 0, 1, 1), (1, 1, 1, 1)), "rules")
+    words = [Word("202", (15.0, 5.0, 40.0, 17.0)), Word(text, (54.0, 5.0, 80.0, 17.0))]
+    assert sum(cell[0] == 0 for cell in with_cut_cells(lattice, words).cells) == columns

@@ -49,7 +49,7 @@ def doubts_of_words(table: Table, words: Sequence[Word], reason: str, most: floa
     """The table with a reason to doubt the cells that these words are in; most: their greatest confidence."""
     if not words or not table.cells:
         return table
-    owners, cells = _Placed(table, [[word.box for word in words]]).cell.tolist(), list(table.cells)
+    owners, cells = PlacedWords(table, [[word.box for word in words]]).cell.tolist(), list(table.cells)
     for i in set(owners):
         cells[i] = replace(cells[i], confidence=min(cells[i].confidence, most))
     return add_doubts(replace(table, cells=tuple(cells)), {reason: owners})
@@ -59,12 +59,12 @@ def find_doubts(table: Table, lines: Sequence[Sequence[Box]], objects: Sequence[
     """The table with the reasons that its text and the scores of its objects give.
 
     lines: the words of each line, from `text_lines`.  objects: of the structure model, with low scores too; None for a
-    table whose borders are rules, where a cell may hold any text but none that its borders cut.
+    table whose borders are rules, which has reasons of its own as well (`ruled_doubts`).
     """
     if not table.cells:
         return table
     found: dict[str, list[int]] = defaultdict(list)
-    placed = _Placed(table, lines)
+    placed = PlacedWords(table, lines)
     reasons = itertools.chain(_of_borders(placed), _of_edges(placed)) if len(placed.words) else iter(())
     if objects is not None:
         reasons = itertools.chain(reasons, _of_gaps(placed), _of_rows(placed), _of_scores(table, placed, objects))
@@ -73,7 +73,7 @@ def find_doubts(table: Table, lines: Sequence[Sequence[Box]], objects: Sequence[
     return add_doubts(table, found)
 
 
-class _Placed:
+class PlacedWords:
     """The words of a table in its cells.  R, C: rows, columns; N words."""
 
     def __init__(self, table: Table, lines: Sequence[Sequence[Box]]):
@@ -101,7 +101,7 @@ class _Placed:
         return sorted(set(self.cell[self.row == row].tolist()))
 
 
-def _of_borders(placed: _Placed) -> Found:
+def _of_borders(placed: PlacedWords) -> Found:
     """Words that borders cut."""
     cells, (x0, y0, x1, y1) = placed.table.cells, placed.words.T
     own = [cells[i] for i in placed.cell]
@@ -113,7 +113,7 @@ def _of_borders(placed: _Placed) -> Found:
     yield "a border between rows cuts its text", placed.cell[beyond > CUT_LINE * (y1 - y0)].tolist()
 
 
-def _of_gaps(placed: _Placed) -> Found:
+def _of_gaps(placed: PlacedWords) -> Found:
     """Texts far apart in one cell, and texts that go on in the next cell."""
     x0, _, x1, _ = placed.words.T
     for a, b in itertools.pairwise(np.lexsort((x0, placed.line)).tolist()):
@@ -126,7 +126,7 @@ def _of_gaps(placed: _Placed) -> Found:
             yield "its text goes on in the next cell", [one, other]
 
 
-def _of_edges(placed: _Placed) -> Found:
+def _of_edges(placed: PlacedWords) -> Found:
     """Text that the table's left or right edge cuts, or leaves out."""
     x0, y0, x1, y1 = placed.table.box
     last = placed.owner.shape[1] - 1
@@ -139,7 +139,7 @@ def _of_edges(placed: _Placed) -> Found:
     yield "the table's edge cuts its text", placed.cell[cut].tolist()
 
 
-def _of_rows(placed: _Placed) -> Found:
+def _of_rows(placed: PlacedWords) -> Found:
     """Rows with two lines in most cells where others have one, cells over rows of which each has a text, distances."""
     cells, rows = placed.table.cells, len(placed.rows)
     lines = Counter(placed.cell[i] for _, i in {(n, placed.cell[k]): k for k, n in enumerate(placed.line)}.items())
@@ -150,9 +150,7 @@ def _of_rows(placed: _Placed) -> Found:
         double = [i for i in of if lines[i] > max(1, usual)]
         if len(double) > max(1, HALF_SHARE * len(of)):
             yield "more lines of text than other rows have: perhaps two rows", double
-    for i, cell in enumerate(cells):
-        if cell.row_span > 1 and len(set(placed.row[placed.cell == i].tolist())) > max(1, HALF_SHARE * cell.row_span):
-            yield "it spans rows of which each has a text", [i]
+    yield from of_spans(placed)
     heights, middles = placed.rows[:, 1] - placed.rows[:, 0], placed.rows.mean(1)
     if rows > 2:
         pitch = np.diff(middles)
@@ -164,7 +162,14 @@ def _of_rows(placed: _Placed) -> Found:
             yield "higher than other rows", placed.with_text(r)
 
 
-def _of_scores(table: Table, placed: _Placed, objects: Sequence[Detection]) -> Found:
+def of_spans(placed: PlacedWords) -> Found:
+    """Cells over rows of which each has a text in the cell."""
+    for i, cell in enumerate(placed.table.cells):
+        if cell.row_span > 1 and len(set(placed.row[placed.cell == i].tolist())) > max(1, HALF_SHARE * cell.row_span):
+            yield "it spans rows of which each has a text", [i]
+
+
+def _of_scores(table: Table, placed: PlacedWords, objects: Sequence[Detection]) -> Found:
     """Rows, columns and spanning cells that the model is not sure of."""
     for r in _low_scores(placed.rows, [o for o in objects if o.label == ROW], 1):
         yield "its row is uncertain", placed.with_text(r)

@@ -49,6 +49,7 @@ from .leaders import without_leaders
 from .ocr import OcrEngine, load_ocr, reader_and_engine
 from .reading import GuessedWord, LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
+from .ruled_doubts import find_ruled_doubts
 from .ruled_rows import with_ruled_rows, with_spaced_rows
 from .side_by_side import part_repeated_header, part_side_by_side, rules_across
 from .spanners import with_ruled_header
@@ -376,6 +377,8 @@ class TableExtractor:
             table = fit_to_ink(table, place, crop.pixels, own or [])
         table = with_turned_lines(table, on_side, own or [])
         table = add_text_doubts(find_doubts(table, lines, objects), own or ())
+        if lattice is not None and table.cells:
+            table = find_ruled_doubts(table, lines, None if words is None else crop.pixels)
         table = add_doubts(table, uncertain_numbers(table))
         if guessed := [word for word in own or () if isinstance(word, GuessedWord)]:
             table = doubts_of_words(table, guessed, UNKNOWN_SCRIPT, MAX_CONFIDENCE)

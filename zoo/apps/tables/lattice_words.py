@@ -18,6 +18,7 @@ from ..documents import Rule, Rules, Word
 from .boxes import HALF_SHARE, inside
 from .direction import quarters
 from .lattice import Lattice
+from .spans import NUMBER
 from .text_lines import blocks_of, word_lines
 from .values import is_mostly_figures
 
@@ -130,15 +131,24 @@ def with_sides(lattice: Lattice, words: Sequence[Word]) -> Lattice:
 def with_cut_cells(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     """The lattice with cells over several columns cut at borders that their words leave free, on both sides.
 
-    Light rules are hardly seen in shaded rows.
+    Light rules are hardly seen in shaded rows.  Numbers, one for each of the columns, may be as near as words.
     """
     if any(quarters(word.angle or 0.0) for word in words):
         return lattice
     cells = []
     for (r, c, rs, cs), own in zip(lattice.cells, lattice.words_of_cells(words), strict=True):
         edges = [c, *(i for i in range(c + 1, c + cs) if _parts(own, lattice.xs[i])), c + cs]
-        cells += [(r, a, rs, b - a) for a, b in itertools.pairwise(edges)]
+        for a, b in itertools.pairwise(edges):
+            step = 1 if _are_numbers_of(own, lattice.xs[a : b + 1]) else b - a
+            cells += [(r, first, rs, step) for first in range(a, b, step)]
     return replace(lattice, cells=tuple(sorted(cells)))
+
+
+def _are_numbers_of(words: Sequence[Word], xs: Sequence[float]) -> bool:
+    """True for words of which each of the columns between these borders has one, and all are numbers."""
+    own = [w for w in words if xs[0] <= (w.box[0] + w.box[2]) / 2 < xs[-1]]
+    columns = sorted(column for w in own for column in _columns([w], xs))
+    return columns == list(range(len(xs) - 1)) and all(NUMBER.fullmatch(w.text) for w in own)
 
 
 def _parts(words: Sequence[Word], x: float) -> bool:

@@ -17,7 +17,9 @@ from .cell_borders import INK
 from .table import Table, Word
 from .text_lines import blocks_of, word_lines
 
-CAPTION = re.compile(r"(Table|Tab\.|Tabelle|Tableau|Tabla|Tabella|Tabela|Tabell?)\s*[0-9IVX]+\b", re.IGNORECASE)
+CAPTION = re.compile(
+    r"(Table|Exhibit|Таблица|Tab\.|Tabelle|Tableau|Tabla|Tabella|Tabela|Tabell?)\s*[0-9IVX]+\b", re.IGNORECASE
+)
 NOTE = re.compile(r"(notes?|sources?|quellen?|anmerkung(en)?|fuentes?|nota)\s*:|[*†‡§]+\s*[^\W\d]", re.IGNORECASE)
 UNIT = re.compile(r"\[[^][]*[^\W\d]{2}[^][]*\]$|\([^()]*[^\W\d]{2}[^()]* [^()]*[^\W\d]{2}[^()]*\)$")  # "[In thousands]"
 TEXT_GAP = 1.0  # heights of a line: words of a sentence are nearer, those of two columns mostly farther apart
