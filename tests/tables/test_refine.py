@@ -261,21 +261,6 @@ def test_lines_of_a_text_that_was_wrapped(name):
     assert build_table(found, words, check_spans=True).rows() == rows
 
 
-@pytest.mark.parametrize(("indent", "rows"), [(12.0, 4), (0.0, 7)])
-def test_indented_lines_beside_no_name_are_of_the_row_above(indent, rows):
-    lines = [("A", "Proteins"), ("", "MTOR"), ("B", "Fibres"), ("", "Cells"), ("", "CD4"), ("C", "Power"), ("D", "Age")]
-    words = []
-    for r, (name, text) in enumerate(lines):
-        y, x = 16.0 * r, WIDTH + 5 + (0.0 if name else indent)
-        words += [Word(name, (5.0, y, 15.0, y + 10))] if name else []
-        words += [Word(text, (x, y, x + 50, y + 10))]
-    found = [Detection("table row", 0.9, (0.0, 16.0 * r - 1, 2 * WIDTH, 16.0 * r + 11)) for r in range(len(lines))]
-    found += [Detection("table column", 0.9, (WIDTH * c, 0.0, WIDTH * c + WIDTH, 110.0)) for c in range(2)]
-    assert build_table(found, words, check_spans=True).shape == (rows, 2)
-    numbers = [w if w.box[0] < WIDTH else Word("12", w.box) for w in words]  # they end at one place
-    assert build_table(found, numbers, check_spans=True).shape == (7, 2)
-
-
 def test_a_column_of_one_heading_that_goes_on_from_the_column_before_is_none():
     words = [Word("S. No", (5.0, 5.0, 35.0, 15.0)), Word("of bands", (38.0, 5.0, 90.0, 15.0))]
     words += [Word("Light", (140.0, 5.0, 180.0, 15.0))]

@@ -233,19 +233,6 @@ def test_two_gaps_side_by_side_are_no_column():
     assert table.rows() == ROWS
 
 
-@pytest.mark.parametrize(("lower", "rows"), [("12", 4), ("(kg)", 3)])
-def test_a_forgotten_rule_between_headings_and_numbers(lower: str, rows: int):
-    xs = (40, 100, 160, 220, 280)
-    content = "".join(line(40, y, 280, y) for y in (170, 110, 80, 50)) + line(40, 140, 100, 140)
-    content += "".join(line(x, 170, x, 50) for x in xs)
-    content += text(45, 150, "Name") + text(45, 120, "a") + text(45, 90, "b") + text(45, 60, "c")
-    for x in xs[1:-1]:
-        content += text(x + 5, 150, "Share") + text(x + 5, 120, lower) + text(x + 5, 90, "3") + text(x + 5, 60, "4")
-    (table,) = tables_of(page_of(content), (30, 25, 290, 160), structure=no_objects)
-    assert table.shape == (4, 4)
-    assert sum(cell.row_span == 2 for cell in table.cells) == (0 if rows == 4 else 3)
-
-
 def test_sentences_with_numbers_and_lists_are_no_rows():
     content = ruled((40, 120, 260), (170, 140, 70, 50)) + text(45, 150, "Loan") + text(125, 150, "Rate")
     lines = [("3 years", "Rate 5.12 % now 5.53 %"), ("saver", "Only 4.99 % now 5.15 %")]

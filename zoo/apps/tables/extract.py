@@ -50,8 +50,8 @@ from .ocr import OcrEngine, load_ocr, reader_and_engine
 from .reading import GuessedWord, LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
 from .ruled_doubts import find_ruled_doubts
-from .ruled_rows import with_ruled_rows, with_spaced_rows
 from .side_by_side import part_repeated_header, part_side_by_side, rules_across
+from .spaced_rows import with_spaced_rows
 from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
 from .surrounding import fit_to_ink, has_lines, why_no_table, without_titles_and_notes
@@ -350,7 +350,6 @@ class TableExtractor:
             objects = find_objects(self.structure, crop.pixels, lines, self.threshold, self.options)
             objects = with_unsure(objects, lines, self.threshold)
             objects = with_spaced_rows(with_gaps(objects, lines, self.threshold), crop.pixels, self.threshold)
-            objects = with_ruled_rows(objects, crop.pixels, self.threshold)
             objects = with_ruled_header(objects, crop.pixels, lines, self.threshold)
             whole = [one.box for one in objects if one.label == TABLE and one.score > self.threshold]
             # The network's "table" may leave out rows that the detector saw.

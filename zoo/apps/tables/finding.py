@@ -121,18 +121,7 @@ def _second_look(
     )
     if tight and len(again) == 1 and held_again >= MIN_WHOLE_PICTURE:
         return [again[0]._replace(box=whole)]
-    if tight and not found and not again and len(rules_across(page, whole)) >= LEAST_RULES:
-        return _ruled_picture(detect, page, threshold, whole)
     return again if held_again > (held if tight else MIN_HELD_AGAIN) else found
-
-
-def _ruled_picture(detect: Detector, page: np.ndarray, threshold: float, whole: Box) -> list[Detection]:
-    """The whole of a picture that rules go across, if a detector has a table of most of it, however unsure it is."""
-    ink, seen = ink_of(page), _detect_on_page(detect, page, RULED_SCORE * threshold, margin=True)
-    best = max(
-        (one for one in seen if share_of_ink(ink, [one.box]) >= MIN_WHOLE_PICTURE), key=lambda d: d.score, default=None
-    )
-    return [] if best is None else [best._replace(box=whole)]
 
 
 def _is_one(boxes: Sequence[Box]) -> bool:

@@ -35,7 +35,6 @@ MIN_ROW_HEIGHT, MIN_COLUMN_WIDTH = (
     0.5,
     1.6,
 )  # heights of words: a row that is lower, or a column that is narrower, holds none
-CUT = 0.25  # share of a word's height, above and below: a border within cuts the word
 NAME = 2  # letters of a word with figures that is a name: "FY2014"
 SAME_TEXT_GAP, MAX_MARKED_BOX = 0.6, 5.0  # heights of words: between two of one text, and of a box filled behind words
 BULLETS = "•◦▪‣–-*"
@@ -348,45 +347,3 @@ def _are_numbers(words: Sequence[Word]) -> bool:
 def _is_listed(line: Sequence[Word], xs: Sequence[float]) -> bool:
     """True for a line that begins with a bullet in each of its columns."""
     return all(text[0] in BULLETS for text in _firsts(line, xs).values())
-
-
-def with_missing_borders(lattice: Lattice, words: Sequence[Word]) -> Lattice:
-    """The lattice with cells over several rows cut at the borders that other columns have, where those were forgotten.
-
-    These are cells over the same rows, in half of the columns or more, that have a text in each row; of most of them
-    all but the first are numbers, or signs in place of one.
-    """
-    C, ys = len(lattice.xs) - 1, lattice.ys
-    held = dict(zip(lattice.cells, lattice.words_of_cells(words), strict=True))
-    alike: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
-    for cell in lattice.cells:
-        if cell[2] > 1:
-            alike.setdefault((cell[0], cell[2]), []).append(cell)
-    cut: set[tuple[int, int, int, int]] = set()
-    for (r, rs), cells in alike.items():
-        if len(cells) < max(2, HALF_SHARE * C):
-            continue
-        parts = [_in_rows(held[cell], ys[r : r + rs + 1]) for cell in cells]
-        full = [part for part in parts if all(part)]
-        numbers = [part for part in full if not any(map(_are_no_name, part[:1])) or rs > 2]
-        numbers = [part for part in numbers if all(map(_are_no_name, part[1:]))]
-        if len(full) == len(parts) and len(numbers) >= max(2, MIN_FILLED_COLUMNS * len(full)):
-            cut |= set(cells)
-    split = [(k, c, 1, cs) for r, c, rs, cs in cut for k in range(r, r + rs)]
-    return replace(lattice, cells=tuple(sorted([*(set(lattice.cells) - cut), *split])))
-
-
-def _in_rows(words: Sequence[Word], ys: Sequence[float]) -> list[list[Word]]:
-    """The words of a cell by its rows; none where a border cuts a word."""
-    rows: list[list[Word]] = [[] for _ in ys[1:]]
-    for word in words:
-        top, bottom = word.box[1], word.box[3]
-        if any(top + CUT * (bottom - top) < y < bottom - CUT * (bottom - top) for y in ys[1:-1]):
-            return [[] for _ in ys[1:]]
-        rows[int(np.searchsorted(ys[1:-1], (top + bottom) / 2))].append(word)
-    return rows
-
-
-def _are_no_name(words: Sequence[Word]) -> bool:
-    """True for words that are a number, or a sign in place of one."""
-    return not any(map(_is_written, words)) or _are_numbers(words)

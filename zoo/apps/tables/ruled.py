@@ -23,7 +23,6 @@ from .lattice_words import (
     with_columns,
     with_cut_cells,
     with_lines,
-    with_missing_borders,
     with_sides,
     without_gaps,
     without_marks,
@@ -172,7 +171,7 @@ def ruled_table(
     lattice: Lattice, pixels: np.ndarray, structure: Callable[[np.ndarray], Sequence[Detection]], words: Sequence[Word]
 ) -> Table:
     """The table of a lattice in a crop (Y, X, 3); structure: finds the header, if nothing else shows it."""
-    lattice = with_lines(with_missing_borders(without_gaps(lattice, words), words), words)
+    lattice = with_lines(without_gaps(lattice, words), words)
     table = lattice_table(lattice, words)
     return lattice_table(lattice, words, _header_rows(table, pixels, structure))
 

@@ -21,7 +21,6 @@ SMALL_NAMES = 0.3  # share of the texts of the first column that begin with smal
 MIN_NAMED = (
     0.7  # of the rows: so many have a text in the first column, and what has none may be a line of the row above
 )
-HANGING = 3  # lines of a column that begin farther to the right, at least
 
 
 def join_wrapped_rows(
@@ -36,7 +35,7 @@ def join_wrapped_rows(
     for word, ys, xs in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
         row, column = (max(of, key=lambda one: one[1])[0] for of in (ys, xs))
         at[row].setdefault(column, []).append(word)
-    near, hanging = _near_rows(at, header_rows), _hanging_rows(at, header_rows)
+    near = _near_rows(at, header_rows)
     body = [r for r in range(header_rows, len(at)) if r not in near]
     names = [_begins_small(at[r][0]) for r in body if 0 in at[r]]
     small = sum(names) > SMALL_NAMES * len(names)
@@ -49,42 +48,8 @@ def join_wrapped_rows(
         is_last = fewer and all(
             is_wrapped(upper[c], own) and (tall or _closes(upper[c], own)) for c, own in lower.items()
         )
-        if r + 1 in near or r + 1 in hanging or is_last or (heading and tall):
+        if r + 1 in near or is_last or (heading and tall):
             found[r : r + 2] = [Interval(found[r].start, found[r + 1].end, found[r].score)]
-    return found
-
-
-def _hanging_rows(at: Sequence[dict[int, list[Word]]], header_rows: int) -> set[int]:
-    """The rows that are lines of the one above since all of their texts, none in the first column, are indented.
-
-    The texts of these columns, which are no numbers, begin at one of two places.
-    at: the words of each row by their columns.
-    """
-    high = statistics.median([w.box[3] - w.box[1] for of in at for own in of.values() for w in own] or [0.0])
-    body = range(header_rows, len(at))
-    indents = {}
-    for c in {c for r in body for c in at[r] if c}:
-        starts = sorted(min(w.box[0] for w in at[r][c]) for r in body if c in at[r])
-        away = [x - starts[0] for x in starts]
-        inner = [x for x in away if x > HALF_SHARE * high]
-        if (
-            len(inner) >= HANGING
-            and inner[-1] - inner[0] < HALF_SHARE * high
-            and away[-len(inner) - 1] < HALF_SHARE * high
-        ):
-            indents[c] = starts[0] + HALF_SHARE * high
-    found = set()
-    for r in body[1:]:
-        upper, lower = at[r - 1], at[r]
-        if (
-            lower
-            and lower.keys() <= upper.keys()
-            and all(
-                c in indents and min(w.box[0] for w in own) > indents[c] and not _is_number(own)
-                for c, own in lower.items()
-            )
-        ):
-            found.add(r)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Rows whose texts have several lines, between rules that go across a table, or between wider spaces.
+"""Rows whose texts have several lines, between wider spaces.
 
 Boxes are (x0, y0, x1, y1) in pixels of the table's crop.  Shapes: Y, X of the crop.
 """
@@ -14,11 +14,10 @@ import numpy as np
 from ...images.boxes import Detection
 from ...images.lines import spans
 from .boxes import bounding_box
-from .side_by_side import rules_across
 from .structure import COLUMN, HEADER, PROJECTED_HEADER, ROW, SPANNING_CELL, intervals_of
 from .text_lines import ink_without_rules, letter_height
 
-MIN_BANDS = 3  # bands between such rules, at least, and pixels of a line of text
+MIN_LINE = 3  # pixels of a line of text, and lines of a table, at least
 MIN_ROW_SPACE, MAX_LINE_SPACE = (
     0.5,
     0.75,
@@ -26,34 +25,6 @@ MIN_ROW_SPACE, MAX_LINE_SPACE = (
 MAX_ROWS_PER_GROUP = 2  # rows of the network for each group: more are rows of sections
 PARAGRAPH = 8  # lines of a group, in the mean: more are paragraphs of a page
 MIN_SEVERAL = 0.1  # share of the groups of lines: so many have several
-
-
-def with_ruled_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold: float) -> list[Detection]:
-    """The objects of a crop (Y, X, 3) uint8 with a row for each band between rules, if these part rows.
-
-    They do if, in most bands with texts of several lines, these have not the same number of lines in all columns but
-    the first, as the rows of a group have.
-    """
-    sure = [o for o in objects if o.score > threshold]
-    columns = intervals_of([o for o in sure if o.label == COLUMN], COLUMN)
-    rows = [o.box for o in sure if o.label == ROW]
-    if len(columns) < MIN_BANDS or not rows:
-        return list(objects)
-    _, y0, _, y1 = bounding_box(rows)
-    place = columns[0].start, y0, columns[-1].end, y1 + (y1 - y0) / 10  # the last rule is below the last row
-    header = max((o.box[3] for o in sure if o.label == HEADER), default=0.0)
-    bands = [(a, b) for a, b in itertools.pairwise(rules_across(pixels, place)) if (a + b) / 2 > header]
-    if len(bands) < MIN_BANDS:
-        return list(objects)
-    ink = ink_without_rules(pixels)
-    counts = [
-        [_lines(ink[int(a) + 1 : int(b), max(0, int(c.start)) : int(c.end) + 1]) for c in columns] for a, b in bands
-    ]
-    several = [own[1:] for own in counts if max(own[1:]) > 1]
-    uneven = sum(len({count for count in own if count}) > 1 for own in several)
-    if sum(any(own) for own in counts) < MIN_BANDS or 2 * uneven < max(MIN_BANDS, len(several)):
-        return list(objects)
-    return _with_bands(objects, bands, counts, threshold)
 
 
 def with_spaced_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold: float) -> list[Detection]:
@@ -77,10 +48,10 @@ def with_spaced_rows(objects: Sequence[Detection], pixels: np.ndarray, threshold
     edges.append(int(columns[-1].end) + 1)
     of = [ink[:, a:b] for a, b in itertools.pairwise(edges)]
     across = spans(np.any(ink[:, edges[0] : edges[-1]], 1))
-    lines = [(a, b) for a, b in across if b - a >= MIN_BANDS and top < (a + b) / 2 < end]
+    lines = [(a, b) for a, b in across if b - a >= MIN_LINE and top < (a + b) / 2 < end]
     high = letter_height(ink)
     apart = [b[0] - a[1] for a, b in itertools.pairwise(lines)]
-    if len(lines) <= MIN_BANDS or (least := _two_kinds(apart, high)) is None:
+    if len(lines) <= MIN_LINE or (least := _two_kinds(apart, high)) is None:
         return list(objects)
     starts = [0, *(i + 1 for i, space in enumerate(apart) if space >= least), len(lines)]
     groups = [lines[a:b] for a, b in itertools.pairwise(starts)]
@@ -143,4 +114,4 @@ def _with_bands(
 
 def _lines(ink: np.ndarray) -> int:
     """The number of lines of text in a cell."""
-    return sum(b - a >= MIN_BANDS for a, b in spans(np.any(ink, 1))) if ink.size else 0
+    return sum(b - a >= MIN_LINE for a, b in spans(np.any(ink, 1))) if ink.size else 0
