@@ -81,6 +81,7 @@ OF_PARTS = (
     "llava",
     "gemma3",
     "paligemma",
+    "qwen2_5_vl",
     "qwen2_vl",
 )
 

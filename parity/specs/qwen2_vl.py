@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zoo.images import ImageProcessor
 
 _HUB = {"model.language_model.": "model.", "model.visual.": "visual."}
-TINY_TOKENS = 4, 24  # the least and the largest number of an image's tokens at tiny size
+TINY_LENGTHS = 4, 24  # the least and the largest number of an image's tokens at tiny size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class QwenVLSpec(Spec):
         if not self.processor or patch == self.config["vision_config"]["patch_size"]:
             return dict(self.processor)
         pixels = (patch * merged) ** 2
-        bounds = {"shortest_edge": TINY_TOKENS[0] * pixels, "longest_edge": TINY_TOKENS[1] * pixels}
+        bounds = {"shortest_edge": TINY_LENGTHS[0] * pixels, "longest_edge": TINY_LENGTHS[1] * pixels}
         found = {name: x for name, x in self.processor.items() if name not in ("min_pixels", "max_pixels")}
         return {**found, "patch_size": patch, "size": bounds}
 
@@ -93,23 +93,24 @@ class QwenVLSpec(Spec):
         return (tokens * m * m + inside).reshape(-1)
 
 
+MROPE = {"type": "mrope", "mrope_section": [16, 24, 24]}
+TOKENS = {"image_token_id": 151655, "video_token_id": 151656, "vision_start_token_id": 151652}
+TOKENS |= {"vision_end_token_id": 151653, "bos_token_id": 151643, "eos_token_id": 151645}
 _VISION = {"depth": 32, "embed_dim": 1280, "hidden_size": 1536, "num_heads": 16, "mlp_ratio": 4, "in_chans": 3}
 _VISION |= {"patch_size": 14, "spatial_merge_size": 2, "spatial_patch_size": 14, "temporal_patch_size": 2}
 _TEXT = {"hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12}
 _TEXT |= {"num_key_value_heads": 2, "vocab_size": 151936, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0}
-_TEXT |= {"rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}, "tie_word_embeddings": True}
+_TEXT |= {"rope_scaling": MROPE, "tie_word_embeddings": True, "max_position_embeddings": 32768}
 _TEXT |= {"max_window_layers": 28, "sliding_window": 32768, "use_sliding_window": False, "hidden_act": "silu"}
-_CONFIG: dict[str, Any] = {**_TEXT, "vision_config": _VISION, "image_token_id": 151655, "video_token_id": 151656}
-_CONFIG |= {"vision_start_token_id": 151652, "vision_end_token_id": 151653, "vision_token_id": 151654}
-_CONFIG |= {"bos_token_id": 151643, "eos_token_id": 151645, "max_position_embeddings": 32768}
+_CONFIG: dict[str, Any] = {**_TEXT, **TOKENS, "vision_config": _VISION, "vision_token_id": 151654}
 _TINY_VISION = {**_VISION, "depth": 3, "embed_dim": 48, "hidden_size": 64, "num_heads": 4, "mlp_ratio": 2}
 _TINY_VISION |= {"patch_size": 4}
 TINY_TEXT = {"vocab_size": 500, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3}
 TINY_TEXT |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512}
-TINY_TEXT |= {"bos_token_id": 1, "eos_token_id": 2}
-_TINY_TEXT = {**TINY_TEXT, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}
-_TINY = {**_TINY_TEXT, "vision_config": _TINY_VISION, "image_token_id": 490, "video_token_id": 491}
-_TINY |= {"vision_start_token_id": 492, "vision_end_token_id": 493, "vision_token_id": 494}
+TINY_TEXT |= {"bos_token_id": 1, "eos_token_id": 2, "rope_scaling": {**MROPE, "mrope_section": [2, 3, 3]}}
+TINY_TOKENS = {"image_token_id": 490, "video_token_id": 491, "vision_start_token_id": 492}
+TINY_TOKENS |= {"vision_end_token_id": 493}
+_TINY = {**TINY_TEXT, **TINY_TOKENS, "vision_config": _TINY_VISION, "vision_token_id": 494}
 IMAGES = {"image_processor_type": "Qwen2VLImageProcessor", "min_pixels": 3136, "max_pixels": 12845056}
 IMAGES |= {"patch_size": 14, "temporal_patch_size": 2, "merge_size": 2}
 IMAGES |= {"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
@@ -124,6 +125,6 @@ SPECS: dict[str, Spec] = {
         like="save_pretrained",
         architecture="Qwen2VLModel",
         config={"vision_config": _VISION, "text_config": _TEXT, "image_token_id": 151655},
-        tiny={"vision_config": _TINY_VISION, "text_config": _TINY_TEXT, "image_token_id": 490},
+        tiny={"vision_config": _TINY_VISION, "text_config": TINY_TEXT, "image_token_id": 490},
     ),
 }

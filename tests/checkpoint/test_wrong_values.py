@@ -28,6 +28,10 @@ WRONG = [
 VISION = {"model_type": "smolvlm_vision", "image_size": 512, "patch_size": 16}
 SIGLIP = {"model_type": "siglip_vision_model", "image_size": 896, "patch_size": 14}
 LOOKS = {"text_config": {"model_type": "llama", "vocab_size": 130_000}, "vision_config": VISION}
+QWEN_VL = {
+    "text_config": {"hidden_size": 3584, "num_attention_heads": 28, "num_key_value_heads": 4},
+    "vision_config": {"depth": 2},
+}
 PARTS = {  # without which there is no config
     "vision-encoder-decoder": {"encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr"}},
     "idefics3": LOOKS,
@@ -38,10 +42,8 @@ PARTS = {  # without which there is no config
         "text_config": {"model_type": "gemma", "vocab_size": 257_216, "hidden_size": 2048},
         "vision_config": SIGLIP,
     },
-    "qwen2_vl": {
-        "text_config": {"hidden_size": 3584, "num_attention_heads": 28, "num_key_value_heads": 4},
-        "vision_config": {"depth": 2},
-    },
+    "qwen2_5_vl": QWEN_VL,
+    "qwen2_vl": QWEN_VL,
 }
 MORE = ("rope_scaling", "rope_parameters", "id2label", "num_labels", "label2id", "segmentation_indices", "head_dim")
 

@@ -58,16 +58,11 @@ class Qwen2VLTextConfig(Qwen2Config):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Qwen2VLVisionConfig(Config):
-    """embed_dim: the width; hidden_size: that of the decoder, which the patches are brought to."""
+class QwenVisionConfig(Config):
+    """The fields that the encoders of images share."""
 
     aliases: ClassVar[Mapping[str, str]] = {"num_attention_heads": "num_heads", "num_hidden_layers": "depth"}
-    model_type: str = "qwen2_vl_vision"
     depth: int = 32
-    embed_dim: int = 1280
-    hidden_size: int = 3584
-    hidden_act: str = "quick_gelu"
-    mlp_ratio: int = 4
     num_heads: int = 16
     in_channels: int = 3
     patch_size: int = 14
@@ -76,9 +71,9 @@ class Qwen2VLVisionConfig(Config):
     rope_parameters: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        self.positive("depth", "embed_dim", "hidden_size", "num_heads", "in_channels", "spatial_merge_size")
-        self.positive("mlp_ratio", "patch_size", "temporal_patch_size")
-        self.divides("num_heads", "embed_dim")
+        self.positive("depth", "width", "output_width", "num_heads", "in_channels", "spatial_merge_size")
+        self.positive("patch_size", "temporal_patch_size")
+        self.divides("num_heads", "width")
         if self.head_size % 4:
             raise ConfigError(f"heads of {self.head_size} features: positions in a plane need a multiple of 4")
         if (found := (self.rope_parameters or {}).get("rope_type", "axial")) != "axial":
@@ -87,12 +82,12 @@ class Qwen2VLVisionConfig(Config):
 
     @property
     def width(self) -> int:
-        return self.embed_dim
+        raise NotImplementedError
 
     @property
     def output_width(self) -> int:
         """The width of an image's vectors, which is that of the decoder."""
-        return self.hidden_size
+        raise NotImplementedError
 
     @property
     def head_size(self) -> int:
@@ -121,6 +116,29 @@ class Qwen2VLVisionConfig(Config):
         """Of positions in height, and of those in width."""
         given = {"rope_theta": 10000.0, **(self.rope_parameters or {}), "rope_type": "default"}
         return rope_of(given, self.head_size // 2, 1).frequencies(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qwen2VLVisionConfig(QwenVisionConfig):
+    """embed_dim: the width; hidden_size: that of the decoder, which the patches are brought to."""
+
+    model_type: str = "qwen2_vl_vision"
+    embed_dim: int = 1280
+    hidden_size: int = 3584
+    hidden_act: str = "quick_gelu"
+    mlp_ratio: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.positive("mlp_ratio")
+
+    @property
+    def width(self) -> int:
+        return self.embed_dim
+
+    @property
+    def output_width(self) -> int:
+        return self.hidden_size
 
 
 @dataclass(frozen=True, kw_only=True)

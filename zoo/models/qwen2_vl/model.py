@@ -9,7 +9,7 @@ of an image, B rows, T tokens, D width of the decoder.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ... import ops
 from ...inputs import ImageInputs, ImageModel, TextInputs
@@ -18,7 +18,7 @@ from ...nn import LayerNorm, Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..llama3.model import INPUTS, LlamaForCausalLM, LlamaModel
-from .config import Qwen2VLConfig, Qwen2VLTextConfig, Qwen2VLVisionConfig
+from .config import Qwen2VLConfig, Qwen2VLTextConfig, Qwen2VLVisionConfig, QwenVisionConfig
 
 NAME_MAP = NameMap(
     prefix="model",
@@ -37,7 +37,7 @@ class Qwen2VLModelOutput(NamedTuple):
 class PatchEmbeddings(Module):
     """A convolution over patches.  The weight has also an axis of time, along which an image is repeated."""
 
-    def __init__(self, w: Weights, cfg: Qwen2VLVisionConfig):
+    def __init__(self, w: Weights, cfg: QwenVisionConfig):
         self.times, self.patch = cfg.temporal_patch_size, cfg.patch
         self.weight = w.get("proj.weight", (cfg.width, cfg.in_channels, self.times, *cfg.patch))
 
@@ -51,7 +51,7 @@ class PatchEmbeddings(Module):
 
 
 class VisionLayer(Module):
-    def __init__(self, w: Weights, cfg: Qwen2VLVisionConfig):
+    def __init__(self, w: Weights, cfg: Qwen2VLVisionConfig, layer: int):
         E, F = cfg.width, cfg.width * cfg.mlp_ratio
         self.heads = cfg.num_heads
         self.attention_norm, self.mlp_norm = LayerNorm(w / "norm1", E, EPS), LayerNorm(w / "norm2", E, EPS)
@@ -71,12 +71,12 @@ class VisionTower(ImageModel):
 
     config_class = Qwen2VLVisionConfig
     any_size = True
-    layer_class: ClassVar[type[VisionLayer]] = VisionLayer
+    layer_class: ClassVar[type[Any]] = VisionLayer  # made of weights, config and its number
 
-    def __init__(self, w: Weights, cfg: Qwen2VLVisionConfig):
+    def __init__(self, w: Weights, cfg: QwenVisionConfig):
         self.config = cfg
         self.embeddings = PatchEmbeddings(w / "patch_embed", cfg)
-        self.layers = [self.layer_class(w / "blocks" / i, cfg) for i in range(cfg.depth)]
+        self.layers = [self.layer_class(w / "blocks" / i, cfg, i) for i in range(cfg.depth)]
 
     @property
     def like(self) -> Array:
@@ -107,7 +107,7 @@ class Connector(Module):
 
     norm_class: ClassVar[type[LayerNorm | RMSNorm]] = LayerNorm
 
-    def __init__(self, w: Weights, cfg: Qwen2VLVisionConfig):
+    def __init__(self, w: Weights, cfg: QwenVisionConfig):
         self.factor, inner = cfg.spatial_merge_size, cfg.width * cfg.spatial_merge_size**2
         self.norm = self.norm_class(w / "ln_q", cfg.width, EPS)
         self.up = Linear(w / "mlp.0", inner, inner, act="gelu")
@@ -161,12 +161,15 @@ class Qwen2VLModel(Qwen2VLPretrained):
     """The encoder, the connector and the decoder's layers."""
 
     is_base_model = True
+    tower_class: ClassVar[type[VisionTower]] = VisionTower
+    connector_class: ClassVar[type[Any]] = Connector
+    layers_class: ClassVar[type[Any]] = LanguageModel
 
     def __init__(self, w: Weights, cfg: Qwen2VLConfig):
         self.config = cfg
-        self.vision_model = VisionTower(w / "visual", cfg.vision_config)
-        self.connector = Connector(w / "visual.merger", cfg.vision_config)
-        self.language_model = LanguageModel(w / "language_model", cfg.text_config)
+        self.vision_model = self.tower_class(w / "visual", cfg.vision_config)
+        self.connector = self.connector_class(w / "visual.merger", cfg.vision_config)
+        self.language_model = self.layers_class(w / "language_model", cfg.text_config)
 
     def forward(self, t: TextInputs, p: ImageInputs | None = None) -> Qwen2VLModelOutput:
         return Qwen2VLModelOutput(super().forward(t, p).last_hidden_state)
@@ -178,7 +181,7 @@ class Decoder(LlamaForCausalLM):
     config_class = Qwen2VLTextConfig
     inputs = LanguageModel.inputs
 
-    def __init__(self, w: Weights, cfg: Qwen2VLConfig, base_model: LanguageModel):
+    def __init__(self, w: Weights, cfg: Qwen2VLConfig, base_model: LlamaModel):
         self.config, self.base_model = cfg.text_config, base_model
         sizes = cfg.text_config.hidden_size, cfg.text_config.vocab_size
         self.head = Linear(w / "lm_head", *sizes, bias=False, vocab=True)
@@ -188,8 +191,9 @@ class Qwen2VLForConditionalGeneration(ImageTextCausalLM, Qwen2VLPretrained):
     """Logits of the next token after images and text."""
 
     tied = TIED_WEIGHTS
-    decoder_class = Decoder
+    base_class: ClassVar[type[Qwen2VLModel]] = Qwen2VLModel
+    decoder_class: ClassVar[type[Any]] = Decoder
 
     def __init__(self, w: Weights, cfg: Qwen2VLConfig):
-        self.config, self.base_model = cfg, Qwen2VLModel(w / "model", cfg)
-        self.language_model = Decoder(w, cfg, self.base_model.language_model)
+        self.config, self.base_model = cfg, self.base_class(w / "model", cfg)
+        self.language_model = self.decoder_class(w, cfg, self.base_model.language_model)
