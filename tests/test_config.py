@@ -83,6 +83,7 @@ OF_PARTS = (
     "paligemma",
     "qwen2_5_vl",
     "qwen2_vl",
+    "qwen3_vl",
 )
 
 

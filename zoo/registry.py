@@ -427,6 +427,7 @@ FAMILIES: dict[str, Family] = {
     "phi3": Family(module="zoo.models.phi3", prefix="Phi3", heads=_DECODER[:4]),
     "qwen2": Family(module="zoo.models.qwen2", prefix="Qwen2", classes="Llama", heads=_DECODER),
     "qwen2_5_vl": _qwen_vl("qwen2_5_vl", "Qwen2_5_VL"),
+    "qwen3_vl": _qwen_vl("qwen3_vl", "Qwen3VL"),
     "qwen2_vl": _qwen_vl("qwen2_vl", "Qwen2VL"),
     "qwen2_moe": Family(module="zoo.models.qwen2_moe", prefix="Qwen2Moe", heads=_DECODER),
     "qwen3": Family(module="zoo.models.qwen3", prefix="Qwen3", heads=_DECODER),

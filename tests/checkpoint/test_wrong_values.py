@@ -44,6 +44,7 @@ PARTS = {  # without which there is no config
     },
     "qwen2_5_vl": QWEN_VL,
     "qwen2_vl": QWEN_VL,
+    "qwen3_vl": {"text_config": {"hidden_size": 3584, "num_hidden_layers": 2}, "vision_config": {}},
 }
 MORE = ("rope_scaling", "rope_parameters", "id2label", "num_labels", "label2id", "segmentation_indices", "head_dim")
 

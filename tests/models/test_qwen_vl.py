@@ -16,7 +16,7 @@ from zoo.generate import ContinuousBatch, GenerationConfig, PromptCache, Request
 from zoo.inputs.mrope import mrope_positions
 from zoo.registry import FAMILIES
 
-NAMES = ("Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct")
+NAMES = ("Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct", "Qwen3-VL-2B-Instruct")
 EIGHT = GenerationConfig(max_new_tokens=8)
 SHAPES = (9, 5), (3, 7), (1, 2)  # rows and columns of an image's tokens
 RAW = config_of(SPECS[NAMES[0]], "tiny")

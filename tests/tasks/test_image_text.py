@@ -125,7 +125,7 @@ def test_other_families_answer_as_transformers_does(tmp_path, write):
     assert read.chat(chat, **TOKENS) == processor.tokenizer.decode(ids, skip_special_tokens=False)
 
 
-@pytest.mark.parametrize("name", ["Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct"])
+@pytest.mark.parametrize("name", ["Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct", "Qwen3-VL-2B-Instruct"])
 def test_qwen_answers_as_transformers_does(tmp_path, name):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     import torch

@@ -70,6 +70,7 @@ PLACES: dict[str, ImagePlaces] = {
     "paligemma": _plain_places(IMAGE)._replace(prompt=_text_after_images),
     "qwen2_5_vl": _plain_places("<|image_pad|>"),
     "qwen2_vl": _plain_places("<|image_pad|>"),
+    "qwen3_vl": _plain_places("<|image_pad|>"),
     "smolvlm": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
 }
 

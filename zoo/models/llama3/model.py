@@ -155,11 +155,12 @@ class LlamaModel(LlamaPretrained):
 
     is_base_model = True
     options = ("cache",)
+    embeddings_class: ClassVar[type[Embeddings]] = Embeddings
     layer_class: ClassVar[type[Any]] = Layer  # made of weights, config and its number
 
     def __init__(self, w: Weights, cfg: LlamaConfig):
         self.config = cfg
-        self.embeddings = Embeddings(w / "embed_tokens", cfg)
+        self.embeddings = self.embeddings_class(w / "embed_tokens", cfg)
         self.layers = [self.layer_class(w / "layers" / i, cfg, i) for i in range(cfg.num_hidden_layers)]
         self.norm = RMSNorm(w / "norm", cfg.hidden_size, cfg.rms_norm_eps)
         self.rope = cfg.rope()

@@ -44,6 +44,10 @@ class Qwen2_5_VLVisionConfig(QwenVisionConfig):  # noqa: N801
         return self.out_hidden_size
 
     @property
+    def mlp_width(self) -> int:
+        return self.intermediate_size
+
+    @property
     def window_patches(self) -> int:
         """Patches along a side of a window, which is one of whole tokens."""
         return self.window_size // self.spatial_merge_size // self.patch_size * self.spatial_merge_size

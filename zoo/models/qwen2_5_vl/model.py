@@ -21,7 +21,7 @@ class VisionLayer(Module):
     """Attention of all patches, or of those of a window, and a gated MLP."""
 
     def __init__(self, w: Weights, cfg: Qwen2_5_VLVisionConfig, layer: int):
-        E, F = cfg.width, cfg.intermediate_size
+        E, F = cfg.width, cfg.mlp_width
         self.heads, self.window = cfg.num_heads, cfg.window_patches
         self.sees_all = layer in cfg.fullatt_block_indexes
         self.attention_norm, self.mlp_norm = RMSNorm(w / "norm1", E, EPS), RMSNorm(w / "norm2", E, EPS)

@@ -19,6 +19,7 @@ C = TypeVar("C", bound="Qwen2VLConfig")
 class Qwen2VLTextConfig(Qwen2Config):
     """rope_scaling may have mrope_section: how many frequencies are those of time, of height and of width."""
 
+    default_sections: ClassVar[tuple[int, ...]] = (16, 24, 24)
     model_type: str = "qwen2_vl_text"
     vocab_size: int = 152064
     hidden_size: int = 8192
@@ -42,7 +43,7 @@ class Qwen2VLTextConfig(Qwen2Config):
 
     @property
     def mrope_section(self) -> list[int]:
-        return (self.rope_scaling or self.rope_parameters or {}).get("mrope_section", [16, 24, 24])
+        return (self.rope_scaling or self.rope_parameters or {}).get("mrope_section", [*self.default_sections])
 
     @property
     def axes(self) -> list[int]:
@@ -87,6 +88,10 @@ class QwenVisionConfig(Config):
     @property
     def output_width(self) -> int:
         """The width of an image's vectors, which is that of the decoder."""
+        raise NotImplementedError
+
+    @property
+    def mlp_width(self) -> int:
         raise NotImplementedError
 
     @property
@@ -140,11 +145,16 @@ class Qwen2VLVisionConfig(QwenVisionConfig):
     def output_width(self) -> int:
         return self.hidden_size
 
+    @property
+    def mlp_width(self) -> int:
+        return self.embed_dim * self.mlp_ratio
+
 
 @dataclass(frozen=True, kw_only=True)
 class Qwen2VLConfig(ImageTextConfig):
     """In files of 2024 the text model's fields are among those of the whole."""
 
+    is_flat: ClassVar[bool] = True  # where the file has no text_config
     part_classes: ClassVar[Mapping[str, type[Config]]] = {
         "text_config": Qwen2VLTextConfig,
         "vision_config": Qwen2VLVisionConfig,
@@ -154,7 +164,7 @@ class Qwen2VLConfig(ImageTextConfig):
     video_token_id: int = 151656
     tie_word_embeddings: bool = False
     text_config: Qwen2VLTextConfig
-    vision_config: Qwen2VLVisionConfig
+    vision_config: QwenVisionConfig
 
     def __post_init__(self) -> None:
         self.check_image_token()
@@ -163,7 +173,7 @@ class Qwen2VLConfig(ImageTextConfig):
 
     @classmethod
     def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
-        if raw.get("text_config") is None:
+        if cls.is_flat and raw.get("text_config") is None:
             kind: Any = cls.part_classes["text_config"]
             own = {f.name for f in fields(kind)} - {f.name for f in fields(Config)}
             raw = {**raw, "text_config": {k: v for k, v in raw.items() if k in own}}

@@ -39,7 +39,7 @@ class PatchEmbeddings(Module):
 
     def __init__(self, w: Weights, cfg: QwenVisionConfig):
         self.times, self.patch = cfg.temporal_patch_size, cfg.patch
-        self.weight = w.get("proj.weight", (cfg.width, cfg.in_channels, self.times, *cfg.patch))
+        self.weight = w.get("patch_embed.proj.weight", (cfg.width, cfg.in_channels, self.times, *cfg.patch))
 
     def __call__(self, p: ImageInputs) -> Array:
         """-> (N, h w, E)."""
@@ -51,12 +51,14 @@ class PatchEmbeddings(Module):
 
 
 class VisionLayer(Module):
-    def __init__(self, w: Weights, cfg: Qwen2VLVisionConfig, layer: int):
-        E, F = cfg.width, cfg.width * cfg.mlp_ratio
+    mlp_names: ClassVar[tuple[str, str]] = "mlp.fc1", "mlp.fc2"
+
+    def __init__(self, w: Weights, cfg: Any, layer: int):
+        E, F, (up, down) = cfg.width, cfg.mlp_width, self.mlp_names
         self.heads = cfg.num_heads
         self.attention_norm, self.mlp_norm = LayerNorm(w / "norm1", E, EPS), LayerNorm(w / "norm2", E, EPS)
         self.qkv, self.out = Linear(w / "attn.qkv", E, 3 * E), Linear(w / "attn.proj", E, E)
-        self.up, self.down = Linear(w / "mlp.fc1", E, F, act=cfg.hidden_act), Linear(w / "mlp.fc2", F, E)
+        self.up, self.down = Linear(w / up, E, F, act=cfg.hidden_act), Linear(w / down, F, E)
 
     def __call__(self, x: Array, cos_sin: tuple[Array, Array]) -> Array:
         """x (N, h w, E), cos_sin two of (1, h w, K / 2) -> (N, h w, E)."""
@@ -71,11 +73,12 @@ class VisionTower(ImageModel):
 
     config_class = Qwen2VLVisionConfig
     any_size = True
+    embeddings_class: ClassVar[type[PatchEmbeddings]] = PatchEmbeddings
     layer_class: ClassVar[type[Any]] = VisionLayer  # made of weights, config and its number
 
     def __init__(self, w: Weights, cfg: QwenVisionConfig):
         self.config = cfg
-        self.embeddings = PatchEmbeddings(w / "patch_embed", cfg)
+        self.embeddings = self.embeddings_class(w, cfg)
         self.layers = [self.layer_class(w / "blocks" / i, cfg, i) for i in range(cfg.depth)]
 
     @property
