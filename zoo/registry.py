@@ -310,6 +310,15 @@ FAMILIES: dict[str, Family] = {
         processor="ViTImageProcessor",
         stages={"layer": "backbone.encoder.blocks"},
     ),
+    "uvdoc": Family(
+        module="zoo.models.uvdoc",
+        prefix="UVDoc",
+        heads=("Model",),
+        tasks={"Model": None},
+        reads=("image",),
+        processor="ViTImageProcessor",
+        stages={"features": "backbone.resnet", "layer": "backbone.bridge.bridge"},
+    ),
     "segformer": Family(
         module="zoo.models.segformer",
         prefix="Segformer",
