@@ -50,6 +50,7 @@ STAND_INS = {
     "depth-anything/Depth-Anything-V2-Small-hf": "Depth-Anything-V2-Small",
     LAYOUT: "layoutlmv3-funsd",
     "PaddlePaddle/PP-LCNet_x1_0_table_cls_safetensors": "pp-lcnet-table-cls",
+    "PaddlePaddle/PP-DocLayoutV3_safetensors": "pp-doclayout-v3",
     "nvidia/segformer-b0-finetuned-ade-512-512": "segformer-b0-finetuned-ade-512-512",
     "microsoft/table-transformer-detection": "table-transformer-detection",
     "microsoft/table-transformer-structure-recognition-v1.1-all": "table-transformer-structure-recognition-v1.1-all",
