@@ -24,26 +24,32 @@ Preprocessor = Callable[[bytes], np.ndarray]  # an encoded image -> (1, Y, X, C)
 
 def encoders(folder: Path, threads: int) -> dict[str, Encoder]:
     """zoo, transformers (sdpa) and, if it is installed, ONNX Runtime (not for BEiT), on one checkpoint."""
-    import torch
-
     import zoo
 
     ours: Any = zoo.load_model(folder)
-    theirs = torch_model(folder)
     kind = _model_type(folder)
-    first, last = (slice(1), slice(1, 2)) if kind in ("vit", "beit") else (slice(2), slice(2))
-
-    def transformers(*inputs: np.ndarray) -> np.ndarray:
-        with torch.inference_mode():
-            return theirs(*map(torch.from_numpy, inputs[last])).last_hidden_state.numpy()
-
+    first = slice(1) if kind in ("vit", "beit") else slice(2)
     out: dict[str, Encoder] = {
         "zoo": lambda *inputs: ours(*inputs[first]).last_hidden_state,
-        "transformers": transformers,
+        "transformers": transformers_encoder(folder, threads),
     }
     if kind != "beit" and importlib.util.find_spec("onnxruntime") and importlib.util.find_spec("onnx"):
         out["onnxruntime"] = onnx_encoder(exported(folder), threads)
     return out
+
+
+def transformers_encoder(folder: Path, threads: int) -> Encoder:
+    import torch
+
+    torch.set_num_threads(threads)
+    model = torch_model(folder)
+    last = slice(1, 2) if _model_type(folder) in ("vit", "beit") else slice(2)
+
+    def states(*inputs: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            return model(*map(torch.from_numpy, inputs[last])).last_hidden_state.numpy()
+
+    return states
 
 
 def embedders(folder: Path, batch: int = 32) -> dict[str, Embedder]:
