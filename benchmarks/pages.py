@@ -1,4 +1,4 @@
-"""docs/performance.md, and the figures of docs/tables.md, made of the files in benchmarks/results.
+"""docs/performance.md, docs/measurements.md and the figures of docs/tables.md, made of the files in benchmarks/results.
 
     python -m benchmarks.pages            # writes them
     python -m benchmarks.pages --check    # exit status 1 if they are not what the files give
@@ -15,21 +15,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import tables
+from . import jobs, tables
 from .harness import RESULTS
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+PERFORMANCE = Path(__file__).parent.parent / "docs" / "performance.md"
+PAGE = PERFORMANCE.with_name("measurements.md")
 TABLES = PAGE.with_name("tables.md")
 FIGURES = "<!-- Made by `python -m benchmarks.pages`: do not edit. -->", "<!-- End of the figures. -->"
 HEAD = """\
-# Performance
+# All measurements
 
 <!-- Made by `python -m benchmarks.pages` from benchmarks/results/*.json: do not edit. -->
 
 Each benchmark runs both sides in turns, on the same weights and inputs, after their outputs have been compared.
 Times are medians in milliseconds where no other unit is named. A ratio is zoo's time over the peer's, the median over
 the rounds: **below 1 zoo is faster**, above 1 it is slower. Every row that was measured is here, with the newest
-figures of a processor.
+figures of a processor. [performance.md](performance.md) has the best and the worst for each job.
 """
 NO_GPU = """\
 No GPU has been measured: there is no `gpu-*.json` among the results. `python -m benchmarks.gpu all` measures one.
@@ -55,7 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     args = parser.parse_args(argv)
     status = 0
-    for path, text in ((PAGE, page(RESULTS)), (TABLES, with_figures(TABLES.read_text(encoding="utf-8"), RESULTS))):
+    results = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))}
+    tables_page = with_figures(TABLES.read_text(encoding="utf-8"), RESULTS)
+    for path, text in ((PERFORMANCE, jobs.page(results)), (PAGE, page(RESULTS)), (TABLES, tables_page)):
         if not args.check:
             path.write_text(text, encoding="utf-8")
         elif not path.is_file() or path.read_text(encoding="utf-8") != text:

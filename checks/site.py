@@ -185,7 +185,7 @@ which may be 1e-5 ([the rule](parity.md#the-rule)). Compared: {dates}. The figur
 `zoo parity --all --json` for each device; [parity.md](parity.md#at-full-size) has those of full-size checkpoints.
 
 Speed is zoo's time over transformers' on NumPy, the best and the worst row that was measured; below 1 zoo is faster.
-[performance.md](performance.md) has all of them.
+[measurements.md](measurements.md) has all of them.
 
 | family | {" | ".join(DEVICES.values())} | best | worst |
 |---|---|---|---|---|---|

@@ -21,7 +21,7 @@ from chat_checkpoint import write_chat_checkpoint
 from PIL import Image
 
 import zoo.hub
-from benchmarks import pages
+from benchmarks import jobs, pages
 from checks.blocks import PAGES, blocks
 from parity.checkpoints import build
 from parity.vocabularies import WRITERS
@@ -229,6 +229,32 @@ def test_the_performance_page_is_up_to_date():
     assert pages.main(["--check"]) == 0
 
 
+def test_the_performance_page_has_the_best_and_the_worst_of_each_job():
+    environment = {"cpu": "Intel(R) Xeon(R) (avx2 avx512f amx_tile)", "clock": "cpu"}
+    ratios = {"peer": {"ratio": 0.994}, "zoo onnx": {"ratio": 0.1}}  # which is no other library
+    rows = [
+        {"row": "bert-base 1x16", "ratios": ratios},
+        {"row": "bert-base 8x128", "ratios": {"peer": {"ratio": 1.5}, "other": {"ratio": 0.5}}},
+        {"row": "whisper-base, 16 tokens written", "ratios": {"peer": {"ratio": 0.996}}},
+    ]
+    pair = {"what": "decode 128", "ours": "zoo q4_0", "theirs": "llama.cpp q4_0", "ratio": 2.0}
+    text = jobs.page(
+        {
+            "onnx-a.json": {"environment": environment, "rows": rows},
+            "quantised-a.json": {"environment": environment, "ratios": [pair, {**pair, "theirs": "zoo q8_0"}]},
+            "kills-a.json": {},
+        }
+    )
+    texts = "| Intel, AMX, by CPU | ONNX Runtime | bert-base 8x128 / other | **0.50** | bert-base 8x128 / peer | 1.50 |"
+    assert f"{texts}\n\nzoo is faster in 2 of 3 comparisons." in text
+    speech = text.partition("## Speech")[2].partition("##")[0]
+    assert "whisper-base, 16 tokens written / peer | 1.00 |" in speech
+    assert "zoo is faster in 0 of 1 comparisons." in speech
+    row = "decode 128, q4_0 / llama.cpp q4_0 | 2.00"
+    assert f"| Intel, AMX, by CPU | NumPy | {row} | {row} |" in text
+    assert "## Pictures" not in text
+
+
 def test_the_performance_page_of_other_results(tmp_path, monkeypatch, capsys):
     environment = {
         "date": "2026-01-02T03:04:05",
@@ -264,7 +290,8 @@ def test_the_performance_page_of_other_results(tmp_path, monkeypatch, capsys):
     (tmp_path / "speed.json").write_text("{}")
     with pytest.raises(SystemExit, match=r"no table for speed\.json"):
         pages.page(tmp_path)
-    monkeypatch.setattr(pages, "PAGE", tmp_path / "performance.md")
+    monkeypatch.setattr(pages, "PERFORMANCE", tmp_path / "performance.md")
+    monkeypatch.setattr(pages, "PAGE", tmp_path / "measurements.md")
     monkeypatch.setattr(pages, "TABLES", tmp_path / "tables.md")
     (tmp_path / "tables.md").write_text("Before" + "".join(pages.FIGURES) + "after")
     assert pages.main(["--check"]) == 1
