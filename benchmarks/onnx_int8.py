@@ -64,7 +64,7 @@ def _rows(model: str, args: argparse.Namespace, threads: int) -> list[dict[str, 
     """The rows of a model, each with errors and times."""
     import numpy as np
 
-    folder = _prepared(model, args.cache)
+    folder = _prepare(model, args.cache)
     if folder is None:
         return []
     seconds: dict[str, dict[str, list[float]]] = {}
@@ -90,8 +90,8 @@ def _rows(model: str, args: argparse.Namespace, threads: int) -> list[dict[str, 
     ]
 
 
-def _prepared(model: str, cache: Path) -> Path | None:
-    """The checkpoint's folder with ONNX Runtime's graphs of it; None without the real MiniLM."""
+def _prepare(model: str, cache: Path) -> Path | None:
+    """Write a checkpoint with ONNX Runtime's graphs of it -> its folder; None without the real MiniLM."""
     from . import peers
 
     if model == "minilm":
@@ -116,8 +116,8 @@ def measure(who: str, model: str, folder: Path, out: str, threads: int, calls: i
     now, call = harness.CLOCKS[clock], _contender(who, folder, threads)
     outputs, least = {}, {}
     for row, inputs in _inputs(model, folder):
-        begin, times = time.process_time(), list[float]()
-        outputs[row] = np.asarray(call(*inputs))
+        outputs[row], times = np.asarray(call(*inputs)), list[float]()
+        begin = time.process_time()  # after zoo's graph has been written
         while time.process_time() < begin + WARM:
             call(*inputs)
         while len(times) < calls or sum(times) < harness.TURN:
