@@ -148,8 +148,6 @@ SIMILAR_TYPES: dict[str, str] = {
     "deberta": "it is the first DeBERTa; zoo has 'deberta-v2', which is DeBERTa v2 and v3",
 }
 
-# model_type in config.json -> the row.
-
 
 def _line_reader(model_type: str, prefix: str, stages: str) -> Family:
     """The row of a PP-OCR reader of lines."""
@@ -164,6 +162,20 @@ def _line_reader(model_type: str, prefix: str, stages: str) -> Family:
     )
 
 
+def _text_detector(model_type: str, prefix: str, stages: str) -> Family:
+    """The row of a PP-OCR detector of text."""
+    return Family(
+        module=f"zoo.models.{model_type}",
+        prefix=prefix,
+        heads=("ForObjectDetection", "Model"),
+        tasks={"ForObjectDetection": None, "Model": None},
+        losses={"ForObjectDetection": None},
+        processor="ViTImageProcessor",
+        stages={"layer": f"backbone.encoder.{stages}"},
+    )
+
+
+# model_type in config.json -> the row.
 FAMILIES: dict[str, Family] = {
     "bert": Family(
         module="zoo.models.bert",
@@ -301,15 +313,10 @@ FAMILIES: dict[str, Family] = {
     "pp_ocrv5_mobile_rec": _line_reader("pp_ocrv5_mobile_rec", "PPOCRV5MobileRec", "blocks"),
     "pp_ocrv6_small_rec": _line_reader("pp_ocrv6_small_rec", "PPOCRV6SmallRec", "blocks"),
     "pp_ocrv6_tiny_rec": _line_reader("pp_ocrv6_tiny_rec", "PPOCRV6TinyRec", "blocks"),
-    "pp_ocrv6_small_det": Family(
-        module="zoo.models.pp_ocrv6_small_det",
-        prefix="PPOCRV6SmallDet",
-        heads=("ForObjectDetection", "Model"),
-        tasks={"ForObjectDetection": None, "Model": None},
-        losses={"ForObjectDetection": None},
-        processor="ViTImageProcessor",
-        stages={"layer": "backbone.encoder.blocks"},
-    ),
+    "pp_ocrv5_server_det": _text_detector("pp_ocrv5_server_det", "PPOCRV5ServerDet", "stages"),
+    "pp_ocrv5_mobile_det": _text_detector("pp_ocrv5_mobile_det", "PPOCRV5MobileDet", "blocks"),
+    "pp_ocrv6_small_det": _text_detector("pp_ocrv6_small_det", "PPOCRV6SmallDet", "blocks"),
+    "pp_ocrv6_medium_det": _text_detector("pp_ocrv6_medium_det", "PPOCRV6MediumDet", "blocks"),
     "uvdoc": Family(
         module="zoo.models.uvdoc",
         prefix="UVDoc",

@@ -115,6 +115,37 @@ DETECTOR = {"neck_out_channels": 96, "layer_list_out_channels": [48, 96, 192, 38
 TINY_DETECTOR: dict[str, Any] = {"neck_out_channels": 16, "layer_list_out_channels": [12, 16, 20, 28]}
 TINY_DETECTOR["backbone_config"] = _TINY_PAGE_NET
 
+_KERNELS = {
+    f"{shape}_{distance}ratio": [[y * n or 1, x * n or 1], [1, 1], [y * n // 2, x * n // 2]]
+    for n, distance in ((7, "long"), (5, "mid"), (3, "short"))
+    for shape, y, x in (
+        ("symmetric_conv_long", 1, 1),
+        ("vertical_long_to_small_conv", 1, 0),
+        ("horizontal_small_to_long_conv", 0, 1),
+    )
+}
+# transformers builds no model without these, for which it has no defaults; the backbone of the medium one is another
+# than its default, whose stages do not halve a page.
+_WIDE_NECK = {"scale_factor_list": [1, 2, 4, 8], "kernel_list": [3, 2, 2]}
+_WIDE_NECK |= {"intraclass_block_config": {"reduce_channel": [1, 1, 0], "return_channel": [1, 1, 0], **_KERNELS}}
+SERVER_DETECTOR = {**_WIDE_NECK, "backbone_config": {"model_type": "hgnet_v2", **_STAGES}}
+TINY_SERVER_DETECTOR: dict[str, Any] = {"neck_out_channels": 32}
+TINY_SERVER_DETECTOR["backbone_config"] = {**SERVER_DETECTOR["backbone_config"], **TINY_HGNET}
+MEDIUM_DETECTOR = {**_WIDE_NECK, "backbone_config": _PAGE_NET}
+TINY_MEDIUM_DETECTOR: dict[str, Any] = {"neck_out_channels": 32, "backbone_config": _TINY_PAGE_NET}
+_TINY_MOBILE_PAGE_BLOCKS = [
+    [[3, 16, 16, 1, False]],
+    [[3, 16, 16, 2, False], [3, 16, 16, 1, False]],
+    [[3, 16, 32, 2, True]],
+    [[3, 32, 48, 2, False]],
+    [[5, 48, 64, 2, True], [5, 64, 64, 1, False]],
+]
+_MOBILE_STAGES = {"out_features": ["stage2", "stage3", "stage4", "stage5"]}
+_MOBILE_PAGE_NET = {"model_type": "pp_lcnet_v3", "scale": 0.75, "divisor": 16, **_MOBILE_STAGES}
+MOBILE_DETECTOR: dict[str, Any] = {"backbone_config": _MOBILE_PAGE_NET}
+TINY_MOBILE_DETECTOR: dict[str, Any] = {"neck_out_channels": 16, "layer_list_out_channels": [8, 12, 16, 20]}
+TINY_MOBILE_DETECTOR["backbone_config"] = {**_MOBILE_PAGE_NET, "divisor": 4, "block_configs": _TINY_MOBILE_PAGE_BLOCKS}
+
 _OLD_READER = {**READER, "head_out_channels": 18385}
 SERVER_READER = {**_OLD_READER, "backbone_config": _HGNET}
 TINY_SERVER_READER: dict[str, Any] = {**TINY_READER, "backbone_config": {**_HGNET, **TINY_HGNET}}
@@ -132,6 +163,14 @@ _GAINS = {"stem2a.normalization.weight": 3, "stem2b.normalization.weight": 2, "c
 _reader = partial(OcrSpec, model_type="pp_ocrv6_small_rec", config=READER, tiny=TINY_READER, processor=LINE)
 _reader = partial(_reader, gains={**_GAINS, "stem2a.normalization.running_mean": 4, "head.head.weight": 3})
 _detector = partial(OcrSpec, model_type="pp_ocrv6_small_det", config=DETECTOR, tiny=TINY_DETECTOR, processor=PAGE)
+_server_detector = partial(OcrSpec, model_type="pp_ocrv5_server_det", config=SERVER_DETECTOR, processor=PAGE)
+_server_detector = partial(_server_detector, tiny=TINY_SERVER_DETECTOR)
+_mobile_detector = partial(OcrSpec, model_type="pp_ocrv5_mobile_det", config=MOBILE_DETECTOR, processor=PAGE)
+_mobile_detector = partial(_mobile_detector, tiny=TINY_MOBILE_DETECTOR, gains={"lab.scale": 8})
+_NO_ACTIVATION = r"blocks\.(1|2|3|4)\.layers\.0\.depthwise_convolution\.act\.lab\."  # behind a stride of 2
+_mobile_detector = partial(_mobile_detector, inert=(*Spec.inert, _NO_ACTIVATION))
+_medium_detector = partial(OcrSpec, model_type="pp_ocrv6_medium_det", config=MEDIUM_DETECTOR, processor=PAGE)
+_medium_detector = partial(_medium_detector, tiny=TINY_MEDIUM_DETECTOR)
 
 _TINY_LCNET_BLOCKS = [
     [[3, 16, 24, 1, False]],
@@ -207,6 +246,23 @@ SPECS: dict[str, OcrSpec] = {
         like="PaddlePaddle/PP-OCRv6_small_rec_safetensors", architecture="PPOCRV6SmallRecForTextRecognition", full=True
     ),
     "pp-ocrv6-small-rec-bare": _reader(like="save_pretrained", architecture="PPOCRV6SmallRecModel"),
+    "pp-ocrv5-server-det": _server_detector(
+        like="PaddlePaddle/PP-OCRv5_server_det_safetensors",
+        architecture="PPOCRV5ServerDetForObjectDetection",
+        full=True,
+    ),
+    "pp-ocrv5-server-det-bare": _server_detector(like="save_pretrained", architecture="PPOCRV5ServerDetModel"),
+    "pp-ocrv5-mobile-det": _mobile_detector(
+        like="PaddlePaddle/PP-OCRv5_mobile_det_safetensors",
+        architecture="PPOCRV5MobileDetForObjectDetection",
+        full=True,
+    ),
+    "pp-ocrv6-medium-det": _medium_detector(
+        like="PaddlePaddle/PP-OCRv6_medium_det_safetensors",
+        architecture="PPOCRV6MediumDetForObjectDetection",
+        full=True,
+    ),
+    "pp-ocrv6-medium-det-bare": _medium_detector(like="save_pretrained", architecture="PPOCRV6MediumDetModel"),
     "pp-ocrv6-small-det": _detector(
         like="PaddlePaddle/PP-OCRv6_small_det_safetensors", architecture="PPOCRV6SmallDetForObjectDetection", full=True
     ),

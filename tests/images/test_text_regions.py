@@ -6,9 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw, ImageFilter
 
 from zoo.images.reading_order import reading_order
 from zoo.images.text_regions import (
+    V5_RULES,
     connected_points,
     convex_hull,
     cut_quad,
@@ -112,6 +114,34 @@ def test_a_map_of_lines():
     distance = 120 * 10 * 1.6 / (2 * 130)
     assert [x0, y0, x1, y1] == pytest.approx([30 - distance, 20 - distance, 150 + distance, 30 + distance], abs=1)
     assert len(find_text_regions(np.zeros((32, 32))).quads) == 0
+
+
+def test_boxes_of_the_fifth_version_are_those_of_transformers():
+    image = Image.new("L", (320, 224))
+    draw = ImageDraw.Draw(image)
+    for box, shade in (
+        ((20, 20, 150, 32), 230),
+        ((170, 21, 300, 30), 200),
+        ((30, 150, 120, 160), 150),  # its mean is too low
+        ((140, 150, 141, 160), 250),  # too narrow
+        ((30, 190, 60, 200), 240),  # a pixel from the next
+        ((62, 190, 90, 200), 240),
+    ):
+        draw.rectangle(box, fill=shade)
+    draw.polygon([(30, 80), (140, 110), (136, 124), (26, 94)], fill=220)
+    draw.polygon([(200, 60), (215, 62), (208, 130), (193, 128)], fill=240)
+    probabilities = np.asarray(image.filter(ImageFilter.GaussianBlur(1.5)), np.float32) / 255
+    quads, _ = find_text_regions(probabilities, V5_RULES)
+    # What PPOCRV5ServerDetImageProcessor.post_process_object_detection of transformers 5.23 says with OpenCV 5.0 for
+    # target_sizes of twice the map, in the order of its rows from below.
+    wanted = [
+        [[43, 363], [197, 363], [197, 417], [43, 417]],
+        [[43, 132], [309, 204], [289, 276], [23, 204]],
+        [[378, 95], [456, 103], [438, 285], [360, 277]],
+        [[327, 29], [613, 29], [613, 73], [327, 73]],
+        [[19, 19], [321, 19], [321, 85], [19, 85]],
+    ]
+    np.testing.assert_array_equal(np.rint(2 * quads), wanted[::-1])
 
 
 def test_widen():

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 import zoo
+from zoo.checkpoint.paddle_ocr import DETECTOR_BLOCKS
 from zoo.errors import ConfigError, InputError, UnsupportedError
 from zoo.images import ImageProcessor
 from zoo.images.text_lines import LineProcessor
 from zoo.models.hgnet_v2 import HGNetV2Config
 from zoo.models.pp_lcnet import PPLCNetConfig
 from zoo.models.pp_lcnet_v4 import PPLCNetV4Config
+from zoo.models.pp_ocrv5_server_det import PPOCRV5ServerDetConfig, PPOCRV5ServerDetModel
 from zoo.models.pp_ocrv5_server_rec import PPOCRV5ServerRecConfig
+from zoo.models.pp_ocrv6_medium_det import PPOCRV6MediumDetConfig, PPOCRV6MediumDetModel
 from zoo.models.pp_ocrv6_small_det import PPOCRV6SmallDetConfig, PPOCRV6SmallDetModel
 from zoo.models.pp_ocrv6_small_rec import PPOCRV6SmallRecConfig
 
@@ -75,7 +78,7 @@ def test_refused_networks_of_hgnet(fields):
         HGNetV2Config.from_dict(fields)
 
 
-@pytest.mark.parametrize("name", ["pp-lcnet-v3", "pp-ocrv6-tiny-rec", "hgnet-v2-affine"])
+@pytest.mark.parametrize("name", ["pp-lcnet-v3", "pp-ocrv6-tiny-rec", "hgnet-v2-affine", "pp-ocrv5-server-det"])
 def test_what_is_folded_computes_as_what_is_trained(tmp_path, name):
     pytest.importorskip("torch")
     from parity.checkpoints import build
@@ -107,8 +110,57 @@ def test_patches():
 def test_refused_configs():
     with pytest.raises(UnsupportedError, match="hgnet_v2"):
         PPOCRV6SmallRecConfig(backbone_config={"model_type": "hgnet_v2"})
-    with pytest.raises(ConfigError, match="layer_list_out_channels"):
+    with pytest.raises(ConfigError, match="four stages in a row"):
         PPOCRV6SmallDetModel.from_config(PPOCRV6SmallDetConfig())
+    stages = {"out_features": ["stage1", "stage2", "stage3", "stage4"], "block_configs": DETECTOR_BLOCKS}
+    with pytest.raises(ConfigError, match="layer_list_out_channels"):
+        PPOCRV6SmallDetModel.from_config(
+            PPOCRV6SmallDetConfig(backbone_config={**stages, "stem_channels": [3, 24, 48]})
+        )
+
+
+SERVER_DETECTOR = {
+    "scale_factor_list": [1, 2, 4, 8],
+    "kernel_list": [3, 2, 2],
+    "intraclass_block_config": {
+        "reduce_channel": [1, 1, 0],
+        "return_channel": [1, 1, 0],
+        **{f"symmetric_conv_long_{size}ratio": [[3, 3], [1, 1], [1, 1]] for size in ("long", "mid", "short")},
+        **{f"vertical_long_to_small_conv_{size}ratio": [[3, 1], 1, [1, 0]] for size in ("long", "mid", "short")},
+        **{f"horizontal_small_to_long_conv_{size}ratio": [[1, 3], 1, [0, 1]] for size in ("long", "mid", "short")},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"kernel_list": None}, ConfigError, "kernel_list is missing"),
+        ({"kernel_list": [3, 2]}, ConfigError, "expected three sizes"),
+        ({"scale_factor_list": None}, ConfigError, "scale_factor_list is missing"),
+        ({"scale_factor_list": [1, 2, 2, 8]}, UnsupportedError, "scale_factor_list"),
+        ({"intraclass_block_config": None}, ConfigError, "intraclass_block_config is missing"),
+        ({"intraclass_block_config": {}}, ConfigError, "reduce_channel = None, expected"),
+        ({"intraclass_block_number": 3}, UnsupportedError, "intraclass_block_number"),
+        ({"backbone_config": {"out_features": ["stage2", "stage3"]}}, ConfigError, "four stages in a row"),
+        ({"backbone_config": {"model_type": "pp_lcnet_v4"}}, UnsupportedError, "hgnet_v2"),
+    ],
+)
+def test_refused_large_detectors(fields, error, message):
+    with pytest.raises(error, match=message):
+        PPOCRV5ServerDetModel.from_config(PPOCRV5ServerDetConfig.from_dict({**SERVER_DETECTOR, **fields}))
+
+
+@pytest.mark.parametrize("conv", [[1, 2, 0], [[3, 1], 1, [1, 1]], [2, 1, 0], [1], "1"])
+def test_refused_convolutions_of_a_block(conv):
+    block = {**SERVER_DETECTOR["intraclass_block_config"], "reduce_channel": conv}
+    with pytest.raises((ConfigError, UnsupportedError), match="intraclass_block_config: reduce_channel = "):
+        PPOCRV5ServerDetConfig.from_dict({**SERVER_DETECTOR, "intraclass_block_config": block})
+
+
+def test_the_medium_detector_names_what_its_default_backbone_lacks():
+    with pytest.raises(ConfigError, match="four stages in a row, of which each but the first has the stride 2"):
+        PPOCRV6MediumDetModel.from_config(PPOCRV6MediumDetConfig.from_dict(SERVER_DETECTOR))
 
 
 def test_lines_of_another_height_are_refused(tmp_path):

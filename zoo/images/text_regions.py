@@ -22,18 +22,33 @@ class TextRegions(NamedTuple):
     scores: np.ndarray  # (N,), the mean probability inside of each, before it is widened
 
 
-def find_text_regions(
-    probabilities: np.ndarray, threshold: float = 0.3, box_threshold: float = 0.5, unclip_ratio: float = 1.6
-) -> TextRegions:
-    """The lines in a map (Y, X), in no order; the defaults are those of PaddleOCR's version 6.
+class RegionRules(NamedTuple):
+    """What makes a line of a map.
 
     threshold: pixels with a higher probability are text.  box_threshold: the least mean of a line.  unclip_ratio: a
-    detector finds the core of a line, whose sides move out by area * unclip_ratio / perimeter.
+    detector finds the core of a line, whose sides move out by area * unclip_ratio / perimeter.  joins_near: letters
+    whose cores are one pixel apart are of one line.
     """
+
+    threshold: float
+    box_threshold: float
+    unclip_ratio: float
+    joins_near: bool
+
+
+# Of PaddleOCR's version 5, which are transformers' defaults, and of version 6, as RapidOCR has them.
+V5_RULES = RegionRules(0.3, 0.6, 1.5, joins_near=False)
+V6_RULES = RegionRules(0.3, 0.5, 1.6, joins_near=True)
+
+
+def find_text_regions(probabilities: np.ndarray, rules: RegionRules = V6_RULES) -> TextRegions:
+    """The lines in a map (Y, X), in no order."""
+    threshold, box_threshold, unclip_ratio, joins_near = rules
     mask = probabilities > threshold
-    wide = mask.copy()  # letters whose cores are one pixel apart are of one line
-    wide[1:] |= mask[:-1]
-    wide[:, 1:] |= wide[:, :-1].copy()
+    wide = mask.copy()
+    if joins_near:
+        wide[1:] |= mask[:-1]
+        wide[:, 1:] |= wide[:, :-1].copy()
     quads, scores = [], []
     regions = connected_points(wide)
     if len(regions) > MAX_REGIONS:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ConfigError, UnsupportedError
 from ..files.folder import CheckpointFolder
-from ..images.text_regions import TextRegions, find_text_regions
+from ..images.text_regions import V5_RULES, V6_RULES, TextRegions, find_text_regions
 from ..pretrained import Pretrained
 from ..runner import runner_for
 from .image_task import floats
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FILE = "preprocessor_config.json"
 CLASS = "PPOCRV5ServerDetImageProcessor"
+V5_DETECTORS = ("pp_ocrv5_server_det", "pp_ocrv5_mobile_det")
 STEP = 32  # pixels: sides are multiples
 MAX_SIDE, MAX_PAGE_SIDE = 4000, 2000  # pixels: of what a detector sees, and of what a larger page is reduced to first
 # What transformers' class does by itself; another value would change the pixels.
@@ -71,7 +72,8 @@ class PageProcessor:
         scale = min(1.0, self.max_side / max(high, wide))
         if min(high, wide) * scale < self.min_side:
             scale = min(self.min_side / min(high, wide), MAX_SIDE / max(high, wide))
-        return max(STEP, round(high * scale / STEP) * STEP), max(STEP, round(wide * scale / STEP) * STEP)
+        high, wide = (max(STEP, round(int(side * scale) / STEP) * STEP) for side in (high, wide))
+        return high, wide
 
     def __call__(self, page: np.ndarray) -> np.ndarray:
         """An RGB page (H, W, 3) uint8 -> (1, Y, X, 3) float32, blue first."""
@@ -91,6 +93,7 @@ class TextDetector:
 
     def __init__(self, model: Pretrained, processor: PageProcessor):
         self.model, self.processor, self.runner = model, processor, runner_for(model)
+        self.rules = V5_RULES if model.config.model_type in V5_DETECTORS else V6_RULES
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, options: Options) -> TextDetector:
@@ -102,7 +105,8 @@ class TextDetector:
     def __call__(self, page: np.ndarray) -> TextRegions:
         """The lines of a page (H, W, 3) uint8, in its pixels, in no order."""
         pixels = self.processor(page)
-        found = find_text_regions(floats(self.runner(self.model, pixels).last_hidden_state)[0, ..., 0])
+        probabilities = floats(self.runner(self.model, pixels).last_hidden_state)[0, ..., 0]
+        found = find_text_regions(probabilities, self.rules)
         (H, W), (Y, X) = page.shape[:2], pixels.shape[1:3]
         quads = np.rint(found.quads * (W / X, H / Y)).clip(0, (W, H))
         return TextRegions(quads, found.scores)

@@ -116,5 +116,10 @@ class HGNetV2Config(BackboneConfig):
     def patch(self) -> tuple[int, int]:
         """The pixels of a place of the last stage."""
         strides = [pair(one) for one in self._strides("stem_strides", 5)]
-        strides += [stage.stride for stage in self.stages if stage.stride is not None]
+        strides += self.stage_strides
         return math.prod(y for y, _ in strides), math.prod(x for _, x in strides)
+
+    @property
+    def stage_strides(self) -> list[tuple[int, int]]:
+        """The stride of each stage, vertical and horizontal."""
+        return [stage.stride or (1, 1) for stage in self.stages]

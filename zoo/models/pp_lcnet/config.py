@@ -63,6 +63,12 @@ def check_widths(d: int, stages: tuple[tuple[BlockSizes, ...], ...]) -> None:
         d = block.d_out
 
 
+def multiply_strides(stage: tuple[BlockSizes, ...]) -> tuple[int, int]:
+    """The stride of a stage, vertical and horizontal."""
+    y, x = (math.prod(pair(block.stride)[i] for block in stage) for i in (0, 1))
+    return y, x
+
+
 @dataclass(frozen=True, kw_only=True)
 class PPLCNetConfig(BackboneConfig):
     model_type: str = "pp_lcnet"
@@ -124,6 +130,11 @@ class PPLCNetConfig(BackboneConfig):
     @property
     def patch(self) -> tuple[int, int]:
         """The pixels of a place of the last stage."""
-        strides = [pair(block.stride) for stage in self.stages for block in stage]
+        strides = self.stage_strides
         y, x = (self.stem_stride * math.prod(stride[i] for stride in strides) for i in (0, 1))
         return y, x
+
+    @property
+    def stage_strides(self) -> list[tuple[int, int]]:
+        """The stride of each stage, vertical and horizontal."""
+        return [multiply_strides(stage) for stage in self.stages]

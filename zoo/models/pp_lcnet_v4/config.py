@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ConfigError, UnsupportedError, nearest
-from ...ops import pair
-from ..pp_lcnet.config import BlockSizes, check_widths, read_blocks
+from ..pp_lcnet.config import BlockSizes, check_widths, multiply_strides, read_blocks
 from ..vit.backbone import BackboneConfig
 
 STEMS = ("large", "small")
@@ -73,6 +72,10 @@ class PPLCNetV4Config(BackboneConfig):
     @property
     def patch(self) -> tuple[int, int]:
         """The pixels of a place of the last stage."""
-        stem = math.prod(self.stem_strides) if self.stem_type == "large" else 4
-        strides = [pair(block.stride) for stage in self.stages for block in stage]
+        stem, strides = math.prod(self.stem_strides) if self.stem_type == "large" else 4, self.stage_strides
         return stem * math.prod(y for y, _ in strides), stem * math.prod(x for _, x in strides)
+
+    @property
+    def stage_strides(self) -> list[tuple[int, int]]:
+        """The stride of each stage, vertical and horizontal."""
+        return [multiply_strides(stage) for stage in self.stages]
