@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import zoo
 from zoo.engines.onnx import decoder
+from zoo.engines.onnx.session import Session
 from zoo.engines.onnx.step import CROSS_KEYS, PAST_KEYS, PRESENT_KEYS, trace_cross, trace_step
 from zoo.errors import UnsupportedError
 from zoo.models.bert import BertConfig, BertLMHeadModel
@@ -136,3 +138,17 @@ def test_positions_that_a_texts_length_changes_have_no_graph():
     model = LlamaForCausalLM.from_config(LlamaConfig(**LLAMA, rope_parameters=scaling))
     with pytest.raises(UnsupportedError, match="'dynamic'"):
         trace_step(model)
+
+
+def test_a_cache_is_bound_once(monkeypatch):
+    """A cache's arrays are bound for the first token, and again only where they are others, as in a larger cache."""
+    bind, calls = Session.bind, []
+    monkeypatch.setattr(Session, "bind", lambda *given: calls.append(1) or bind(*given))
+    monkeypatch.setattr(decoder, "CAPACITY_IN_PLACE", 8)
+    model, wanted = zoo.load_model("stories260k", device="onnx"), zoo.load_model("stories260k")
+    cache, its = model.new_cache(1, 64), wanted.new_cache(1, 64)
+    for step in range(24):
+        ids = np.array([[1, 5, 9]] if step == 0 else [[step]])
+        found = model.next_logits(ids, None, cache)
+        np.testing.assert_allclose(found, wanted.next_logits(ids, None, its), atol=2e-5 * np.abs(found).max())
+    assert 2 <= len(calls) <= 4

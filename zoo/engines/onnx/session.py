@@ -111,6 +111,15 @@ class Place(NamedTuple):
         return data[self.begin : self.end].view(self.dtype).reshape(self.shape)
 
 
+class Binding(NamedTuple):
+    """Arrays that a session reads and writes in every run, bound once."""
+
+    session: Any  # ONNX Runtime's
+    io: Any
+    arrays: Sequence[np.ndarray]  # read and written in place, and so kept alive
+    returned: Sequence[str]  # the outputs that are not written to one of them
+
+
 class OnnxRuntime(NamedTuple):
     """ONNX Runtime by one of its providers, as what runs a model's graphs (`zoo.engines.onnx.runner.Runtime`)."""
 
@@ -173,14 +182,12 @@ class Session:
         self.inputs = [one.name for one in self._session.get_inputs()]
         self.outputs = [one.name for one in self._session.get_outputs()]
 
-    def __call__(
-        self, feeds: Mapping[str, np.ndarray], into: Mapping[str, np.ndarray] | None = None
-    ) -> list[np.ndarray]:
-        """The outputs, in their order, but for those in `into`, which are written there."""
-        session, began = self._session_of_process(), time.process_time()
+    def __call__(self, feeds: Mapping[str, np.ndarray], bound: Binding | None = None) -> list[np.ndarray]:
+        """The outputs, in their order, but for those that are written to bound arrays; `feeds` has the other inputs."""
+        session, began = self._session_of_process() if bound is None else bound.session, time.process_time()
         try:
             with denormals.flushing():
-                found = session.run(None, feeds) if into is None else self._run_bound(session, feeds, into)
+                found = session.run(None, feeds) if bound is None else _run_bound(bound, feeds)
         except Exception as e:  # ONNX Runtime's errors have no class in common
             raise ZooError(f"ONNX Runtime: {' '.join(str(e).split())}") from e
         release(self._data)  # rows of tables, and what the system has mapped around them
@@ -191,21 +198,18 @@ class Session:
                     self._session, self._is_packed = None, True
         return found
 
-    def _run_bound(
-        self, session: Any, feeds: Mapping[str, np.ndarray], into: Mapping[str, np.ndarray]
-    ) -> list[np.ndarray]:
-        binding = session.io_binding()
-        for name, array in feeds.items():
-            binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-        for name in self.outputs:
-            if name in into:
-                out = into[name]
-                binding.bind_output(name, "cpu", 0, out.dtype, out.shape, out.ctypes.data)
-            else:
-                binding.bind_output(name)
-        session.run_with_iobinding(binding)
-        found = zip(self.outputs, binding.get_outputs(), strict=True)
-        return [value.numpy() for name, value in found if name not in into]
+    def bind(self, feeds: Mapping[str, np.ndarray], into: Mapping[str, np.ndarray]) -> Binding:
+        """Bind inputs, and outputs that are written to arrays, for several runs."""
+        session = self._session_of_process()
+        io = session.io_binding()
+        _bind_inputs(io, feeds)
+        for name, out in into.items():
+            io.bind_output(name, "cpu", 0, out.dtype, out.shape, out.ctypes.data)
+        return Binding(session, io, [*feeds.values(), *into.values()], [n for n in self.outputs if n not in into])
+
+    def is_bound(self, bound: Binding) -> bool:
+        """Return True if a binding is of the session that runs now: others pack, or are of a parent process."""
+        return bound.session is self._session_of_process()
 
     def _make_session(self, packed: bool) -> Any:
         ort = runtime()
@@ -262,6 +266,19 @@ class Session:
             if self._session is None:
                 self._session = self._make_session(self._is_packed)
             return self._session
+
+
+def _bind_inputs(io: Any, feeds: Mapping[str, np.ndarray]) -> None:
+    for name, array in feeds.items():
+        io.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+
+
+def _run_bound(bound: Binding, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    _bind_inputs(bound.io, feeds)
+    for name in bound.returned:  # in memory of its own in each run
+        bound.io.bind_output(name)
+    bound.session.run_with_iobinding(bound.io)
+    return [value.numpy() for value in bound.io.get_outputs()[-len(bound.returned) :]]
 
 
 _parents: list[Any] = []
