@@ -138,21 +138,6 @@ def test_sure_tables_beside_and_below_each_other_are_not_one() -> None:
     assert len(find_tables(detect, page, 0.5)) == 3
 
 
-@pytest.mark.parametrize("rules", [2, 3])
-def test_a_picture_with_rules_across_is_a_table_that_a_detector_is_unsure_of(rules: int) -> None:
-    lines = [["Study", "We asked many people how they had come"], ["", "to this town, and what they thought of it"]]
-    page = drawn([["Name", "What it was about"], *lines, *lines, *lines], (4, 120), (380, 180))
-    page[[0, 178, 22][:rules]] = 0
-
-    def detect(image: np.ndarray, threshold: float) -> list[Detection]:
-        size = page.shape[1]
-        inner = [Detection("table", 0.2, (size, size, 2.0 * size, size + 180.0))] if image.shape != page.shape else []
-        return [one for one in inner if one.score >= threshold]
-
-    found = find_tables(detect, page, 0.5)
-    assert [d.box for d in found] == [(0.0, 0.0, 380.0, 180.0)] * (rules == 3)
-
-
 def test_three_hundred_tables_and_none() -> None:
     grid = [(100.0 * i, 50.0 * j, 100.0 * i + 90, 50.0 * j + 40) for j in range(30) for i in range(10)]
     assert len(join_overlapping([Detection("table", 0.9, box) for box in grid])) == 300
