@@ -11,7 +11,7 @@ import pytest
 import zoo.generate.continuous
 import zoo.inputs.heads
 from parity.specs import SPECS, config_of
-from zoo.errors import ConfigError, InputError, UnsupportedError
+from zoo.errors import ConfigError, InputError, UnsupportedError, ZooError
 from zoo.generate import ContinuousBatch, GenerationConfig, PromptCache, Request, generate, stream
 from zoo.inputs.mrope import mrope_positions
 from zoo.registry import FAMILIES
@@ -196,3 +196,30 @@ def test_configs_that_are_not_implemented_are_refused(change, error, problem):
     with pytest.raises(error) as found:
         FAMILIES["qwen2_vl"].load("Config").from_dict({**RAW, **change})
     assert problem in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "change", "problem"),
+    [
+        (NAMES[1], "vision_config", {"window_size": 4}, "window_size = 4, expected at least 8"),
+        (NAMES[2], "vision_config", {"num_position_embeddings": 35}, "expected those of a square"),
+        (NAMES[2], "vision_config", {"deepstack_visual_indexes": [1, 4]}, "expected some of the 4 layers"),
+        (NAMES[2], "vision_config", {"deepstack_visual_indexes": [1, 1]}, "each once"),
+        (NAMES[2], "text_config", {"rope_scaling": {"mrope_interleaved": False, "mrope_section": [4, 2, 2]}}, "False"),
+        (NAMES[2], "text_config", {"rope_scaling": {"mrope_section": [4, 4]}}, "expected three numbers"),
+    ],
+)
+def test_parts_that_are_not_implemented_are_refused(name, part, change, problem):
+    raw = config_of(SPECS[name], "tiny")
+    with pytest.raises(ZooError) as found:
+        FAMILIES[raw["model_type"]].load("Config").from_dict({**raw, part: {**raw[part], **change}})
+    assert problem in str(found.value)
+
+
+def test_what_the_decoder_adds_is_no_field_of_files():
+    raw = config_of(SPECS[NAMES[2]], "tiny")
+    config = FAMILIES["qwen3_vl"].load("Config").from_dict(raw)
+    assert (config.text_config.deepstack_layers, config.text_config.embeds_width) == (2, 192)
+    written = config.to_dict()
+    assert "deepstack_layers" not in written["text_config"]
+    assert type(config).from_dict(written) == config
