@@ -168,6 +168,16 @@ def test_the_second_reader_reads_what_the_first_is_not_sure_of():
     assert reader.scripts.scripts == ("Latin", "Chinese")
 
 
+def test_a_line_that_is_foreign_to_a_reader_of_latin_is_not_latin():
+    """Hebrew looks like "ULLIO" to PP-OCR, which is sure of it; digits say nothing."""
+    first = Said("zoo-read", {n: LineReading("w w", 0.9, 1) for n in (10, 20, 30)})
+    second = Said("pp", {10: LineReading("ULLIO", 0.98, -1), 20: LineReading("12.50", 0.98, -1)}, ("Latin", "Chinese"))
+    second.answers[30] = LineReading("A 城", 0.9, -1)
+    lines = AutoReader(first, second).read_lines([np.zeros((9, n, 3), np.uint8) for n in (10, 20, 30)])
+    assert [line.script_odds > 0 for line in lines] == [True, False, False]
+    assert [line.text for line in lines[1:]] == ["12.50", "A 城"]
+
+
 def page_of(reader, quads):
     task = Ocr.__new__(Ocr)
     task.reader, task.detector = reader, lambda page: TextRegions(np.array(quads, float), np.ones(len(quads)))

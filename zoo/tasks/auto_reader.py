@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -45,17 +46,29 @@ class AutoReader:
         foreign = [False] * len(found) if check is None else check.find_unknown(found)
         unsure = [i for i, line in enumerate(found) if foreign[i] or line.confidence < SURE_CONFIDENCE]
         again = dict(zip(unsure, self.second.read_lines([images[i] for i in unsure]), strict=True))
-        return [_choose_reading(line, foreign[i], again.get(i)) for i, line in enumerate(found)]
+        known = () if check is None else check.scripts
+        return [_choose_reading(line, foreign[i], again.get(i), known) for i, line in enumerate(found)]
 
 
-def _choose_reading(first: LineReading, is_foreign: bool, second: LineReading | None) -> LineReading:
+def _choose_reading(
+    first: LineReading, is_foreign: bool, second: LineReading | None, scripts: Sequence[str]
+) -> LineReading:
+    """scripts: those of the first reader; a line foreign to it is in none of them, whatever the second says."""
     known, unknown = -math.inf, math.inf
     knows = second is not None and second.script_odds <= 0 and second.text.strip()
+    if is_foreign and second is not None:
+        letters = [c for c in second.text if c.isalpha()]
+        knows = knows and (not letters or any(_script_of(c) not in scripts for c in letters))
     if second is not None and knows and (is_foreign or second.confidence > first.confidence):
         return second._replace(script_odds=known)
     if is_foreign:
         return first._replace(confidence=min(first.confidence, MAX_CONFIDENCE), script_odds=unknown)
     return first._replace(script_odds=known)
+
+
+def _script_of(letter: str) -> str:
+    """The first word of its name in Unicode: "Latin", "Greek", "Cjk"."""
+    return unicodedata.name(letter, "").partition(" ")[0].title()
 
 
 def load_auto_reader(options: Options = DEFAULTS) -> AutoReader | Read:
