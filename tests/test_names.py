@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 ALLOWED = Path(__file__).parent / "data" / "names_allowed.txt"
-MAX_ALLOWED = 240
+MAX_ALLOWED = 238
 
 
 def words(text: str) -> set[str]:
