@@ -51,6 +51,16 @@ def test_an_epsilon_is_above_zero(model_type):
             cls.from_dict({"model_type": model_type, name: -1e-5})
 
 
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_fields_have_the_other_names_that_transformers_has(model_type):
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    cls = FAMILIES[model_type].load("Config")
+    known = {field.name for field in dataclasses.fields(cls)}
+    others = getattr(transformers.CONFIG_MAPPING[model_type], "attribute_map", None) or {}
+    wanted = {alias: name for alias, name in others.items() if name in known and alias not in known}
+    assert {alias: cls.aliases.get(alias) for alias in wanted} == wanted
+
+
 def test_what_is_not_implemented_is_refused():
     with pytest.raises(UnsupportedError, match="position_embedding_type = 'relative_key'"):
         BertConfig.from_dict({"position_embedding_type": "relative_key"})

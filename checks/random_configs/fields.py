@@ -153,6 +153,7 @@ def _rope(raw: Mapping[str, Any], rng: random.Random) -> list[Change]:
     layers = config["rope_parameters"]
     if isinstance(layers, dict) and SLIDING_ATTENTION in layers:  # each kind of layer has its own
         of = rng.choice((FULL_ATTENTION, SLIDING_ATTENTION))
+        given.pop("truncate", None)  # which transformers looks for beside the kinds, and so never finds
         return [Change(("rope_parameters",), {**layers, of: {"rope_type": kind, "rope_theta": theta, **given}})]
     if rng.random() < 0.5:
         return [Change(("rope_parameters",), {"rope_type": kind, "rope_theta": theta, **given})]

@@ -83,8 +83,8 @@ def compare_generated(plan: Plan, folder: Path) -> Verdict:
         theirs = Theirs(folder, plan.read_as)
     in_call = {} if place == "file" else options
     model = call_zoo(plan, lambda: read(plan, folder))
-    prompt, context = _prompt(model, plan.rng(1))
     config = call_zoo(plan, lambda: GenerationConfig.from_folder(folder).replace(**in_call))
+    prompt, context = _prompt(model, config, plan.rng(1))
     compare = _other_chances if config.do_sample else _other_tokens
     problem = compare(plan, model, theirs, config, in_call, prompt, context)
     if problem:
@@ -115,11 +115,12 @@ def _add(path: Path, options: Mapping[str, Any]) -> None:
     path.write_text(json.dumps({**before, **options}), encoding="utf-8")
 
 
-def _prompt(model: Any, rng: np.random.Generator) -> tuple[list[int], Arguments]:
-    """A prompt, and what else the model reads: one row."""
+def _prompt(model: Any, config: GenerationConfig, rng: np.random.Generator) -> tuple[list[int], Arguments]:
+    """A prompt, and what else the model reads: one row.  An encoder's begins as `generate` of transformers has it."""
     given = arguments(model, rng)
     decoder = getattr(model, "decoder", model)
-    start = getattr(decoder.config, "decoder_start_token_id", None) or 0
+    starts = config.decoder_start_token_id, config.bos_token_id, getattr(decoder.config, "decoder_start_token_id", 0)
+    start = next((token for token in starts if token is not None), 0)
     names = [n for n in given.arrays if n in ("input_ids", "attention_mask", "pixel_values", "input_features")]
     if isinstance(model, EncoderDecoder):
         arrays = {name: given.arrays[name][:1] for name in names}

@@ -27,9 +27,9 @@ def test_the_decoder_reads_the_layer_that_the_config_names(layer: int, strategy:
     assert model.image_length(p.grid) == tokens
 
 
-def test_files_of_2023_leave_out_the_sizes_of_the_encoder():
+def test_an_encoder_without_sizes_has_clips_as_in_transformers():
     config = LlavaConfig.from_dict({**RAW, "vision_config": {"model_type": "clip_vision_model"}})
-    assert (config.vision_config.image, config.vision_config.num_hidden_layers) == ((336, 336), 24)
+    assert (config.vision_config.image, config.vision_config.num_hidden_layers) == ((224, 224), 12)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from zoo.images import ImageProcessor
 from zoo.images.text_lines import LineProcessor
 from zoo.models.hgnet_v2 import HGNetV2Config
 from zoo.models.pp_lcnet import PPLCNetConfig
+from zoo.models.pp_lcnet_v3 import PPLCNetV3Backbone, PPLCNetV3Config
 from zoo.models.pp_lcnet_v4 import PPLCNetV4Config
 from zoo.models.pp_ocrv5_server_det import PPOCRV5ServerDetConfig, PPOCRV5ServerDetModel
 from zoo.models.pp_ocrv5_server_rec import PPOCRV5ServerRecConfig
@@ -107,9 +108,19 @@ def test_patches():
     assert PPOCRV6SmallRecConfig().patch == (48, 8)
 
 
+@pytest.mark.parametrize(("name", "same"), [("swish", "silu"), ("gelu_python", "gelu")])
+def test_activations_of_the_third_version_have_all_their_names(name, same):
+    models = [PPLCNetV3Backbone.from_config(PPLCNetV3Config(scale=0.25, hidden_act=act)) for act in (name, same)]
+    pixels = np.random.default_rng(0).standard_normal((1, 32, 32, 3), np.float32)
+    for a, b in zip(*(model(pixels)[0] for model in models), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_refused_configs():
     with pytest.raises(UnsupportedError, match="hgnet_v2"):
         PPOCRV6SmallRecConfig(backbone_config={"model_type": "hgnet_v2"})
+    with pytest.raises(ConfigError, match=r"mlp_ratio = 0\.001 of hidden_size = 120 leaves no features"):
+        PPOCRV5ServerRecConfig(mlp_ratio=0.001)
     with pytest.raises(ConfigError, match="four stages in a row"):
         PPOCRV6SmallDetModel.from_config(PPOCRV6SmallDetConfig())
     stages = {"out_features": ["stage1", "stage2", "stage3", "stage4"], "block_configs": DETECTOR_BLOCKS}

@@ -17,8 +17,6 @@ class ImageTextConfig(Config):
     """A class names its parts in `part_classes`, and has the token of images in the field `image_token_id`."""
 
     image_token_field: ClassVar[str] = "image_token_id"
-    # What files leave out of vision_config, where that is not the default of the encoder alone.
-    vision_defaults: ClassVar[Mapping[str, Any]] = {}
     # False: vision_config's model_type, which has a dozen names in files, changes nothing.
     names_vision: ClassVar[bool] = True
 
@@ -33,8 +31,7 @@ class ImageTextConfig(Config):
             found = part.get("model_type", kind.model_type)
             if found != kind.model_type and (cls.names_vision or name != "vision_config"):
                 raise UnsupportedError(f"{name} is of the model_type {found!r}, expected {kind.model_type!r}")
-            defaults = cls.vision_defaults if name == "vision_config" else {}
-            part = {**defaults, **part, "model_type": kind.model_type}
+            part = {**part, "model_type": kind.model_type}
         return read_part(name, part, kind)
 
     def check_image_token(self) -> None:

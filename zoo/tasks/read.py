@@ -410,10 +410,15 @@ def _probabilities(logits: Array) -> np.ndarray:
 
 
 def complete(generation: GenerationConfig, decoder: Any) -> GenerationConfig:
-    """The config with the decoder's tokens where it says none itself; their defaults are TrOCR's."""
+    """The config with the decoder's tokens where it says none itself; their defaults are TrOCR's.
+
+    A text starts with bos_token_id where no other token is said to start it, as in transformers.
+    """
     names = ("decoder_start_token_id", "bos_token_id", "pad_token_id", "eos_token_id")
     missing = {name: getattr(decoder, name, None) for name in names if getattr(generation, name) in (None, ())}
     out = generation.replace(**{name: value for name, value in missing.items() if value is not None})
+    if out.decoder_start_token_id is None:
+        out = out.replace(decoder_start_token_id=out.bos_token_id)
     if out.decoder_start_token_id is None or not out.eos_token_id:
         raise ConfigError(
             "neither generation_config.json nor the decoder's config says with which token a text starts "

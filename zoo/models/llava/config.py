@@ -14,14 +14,9 @@ from ..llama3.config import LlamaConfig
 
 C = TypeVar("C", bound="LlavaConfig")
 
-# What files of 2023 leave out of vision_config, which names its model_type alone.
-VISION = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16}
-VISION |= {"image_size": 336, "patch_size": 14, "projection_dim": 768}
-
 
 @dataclass(frozen=True, kw_only=True)
 class LlavaConfig(ImageIndexConfig):
-    vision_defaults = VISION
     part_classes: ClassVar[Mapping[str, type[Config]]] = {
         "text_config": LlamaConfig,
         "vision_config": CLIPVisionConfig,

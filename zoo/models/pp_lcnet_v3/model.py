@@ -41,7 +41,7 @@ class RepLayer(FoldedModule):
         self.identity = BatchNorm(w / "identity", d) if size.keeps_shape else None
         self.affine = Affine(w / "lab")
         # Its weights are there behind a stride of 2 too, which has no activation.
-        self.act, self.last_affine = cfg.hidden_act, Affine(w / "act.lab")
+        self.act, self.last_affine = ops.activation(cfg.hidden_act), Affine(w / "act.lab")
         self.has_act = size.stride != 2
         parts = [norm.fold(weight, None) for norm, weight in zip(self.norms, self.weights, strict=True)]
         if self.identity is not None:

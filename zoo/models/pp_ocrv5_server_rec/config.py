@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ...config import Config, read_backbone
 from ...errors import ConfigError
@@ -20,6 +21,7 @@ BACKBONE = {
 
 @dataclass(frozen=True, kw_only=True)
 class PPOCRV5ServerRecConfig(Config):
+    aliases: ClassVar[Mapping[str, str]] = {"num_hidden_layers": "depth"}
     model_type: str = "pp_ocrv5_server_rec"
     backbone_config: dict[str, Any] | None = None
     hidden_size: int = 120
@@ -38,6 +40,9 @@ class PPOCRV5ServerRecConfig(Config):
         self.divides("num_attention_heads", "hidden_size")
         self.fractions("attention_dropout")
         self.above_zero("layer_norm_eps", "mlp_ratio")
+        if self.intermediate_size < 1:
+            found = f"mlp_ratio = {self.mlp_ratio} of hidden_size = {self.hidden_size}"
+            raise ConfigError(f"{found} leaves no features, expected one or more")
         kernel = self.kernel
         if len(kernel) != 2 or not all(type(n) is int and 1 <= n <= 1000 and n % 2 for n in kernel):
             raise ConfigError(f"conv_kernel_size = {self.conv_kernel_size!r}, expected two odd numbers")
@@ -47,6 +52,10 @@ class PPOCRV5ServerRecConfig(Config):
     def kernel(self) -> tuple[int, ...]:
         """Height and width of the convolutions around the attention."""
         return tuple(self.conv_kernel_size or (1, 3))
+
+    @property
+    def intermediate_size(self) -> int:
+        return int(self.hidden_size * self.mlp_ratio)
 
     @property
     def network(self) -> Any:

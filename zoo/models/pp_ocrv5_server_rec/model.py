@@ -33,7 +33,7 @@ class Layer(Module):
     """A pre-norm layer of attention."""
 
     def __init__(self, w: Weights, cfg: PPOCRV5ServerRecConfig):
-        D, F, eps = cfg.hidden_size, int(cfg.hidden_size * cfg.mlp_ratio), cfg.layer_norm_eps
+        D, F, eps = cfg.hidden_size, cfg.intermediate_size, cfg.layer_norm_eps
         self.heads, self.dropout = cfg.num_attention_heads, Dropout(cfg.attention_dropout)
         self.norm = LayerNorm(w / "layer_norm1", D, eps)
         self.qkv = Linear(w / "self_attn.qkv", D, 3 * D, bias=cfg.qkv_bias)
