@@ -17,6 +17,7 @@ from ..reference import require, versions
 from ..report import machine
 from ..run import run
 from .language_models import GEMMA_PARTS, measure_gemma, measure_stories
+from .ocr import measure_ocr
 from .outcome import Missing, Outcome
 from .retrieval import measure_minilm
 from .speech import WEIGHTS, measure_whisper
@@ -33,6 +34,7 @@ ROWS: dict[str, tuple[str, Callable[[Path], Iterator[Outcome | Missing]]]] = {
     "gemma": ("Gemma 3 270M, GGUF Q4_K_M", measure_gemma),
     "whisper": ("Whisper base", measure_whisper),
     "minilm": ("all-MiniLM-L6-v2", measure_minilm),
+    "ocr": ("PP-OCRv6 small", measure_ocr),
     "stories": ("stories260k", measure_stories),
     "own": ("zoo's own", measure_own),
 }

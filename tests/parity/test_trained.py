@@ -19,7 +19,7 @@ from parity.trained.__main__ import PACKAGES, ROWS, main
 from parity.trained.ctranslate2_files import FORMAT_VERSION, read_tensors
 from parity.trained.material import Part, PublicFile, join_parts, read_part, read_public
 from parity.trained.measures import ndcg_at_10, word_error_rate, words_of
-from parity.trained.outcome import Missing, Outcome
+from parity.trained.outcome import RATE_LIMIT, Missing, Outcome
 from parity.trained.recordings import mix, read_recordings
 from parity.trained.retrieval import read_cranfield
 from parity.trained.speech import Segment
@@ -98,6 +98,8 @@ def test_tensors_of_ctranslate2s_format_are_read():
 def test_a_figure_holds_to_a_thousandth_of_its_peers():
     assert Outcome("perplexity", 2.001, {"transformers": 2.0, "another": 3.0}).holds
     assert not Outcome("perplexity", 2.01, {"transformers": 2.0}).holds
+    assert Outcome("word errors", 0.1009, {"transformers": 0.1}, limit=RATE_LIMIT).holds
+    assert not Outcome("word errors", 0.1012, {"transformers": 0.1}, limit=RATE_LIMIT).holds
 
 
 def test_rows_without_their_material_are_skipped_by_name(tmp_path, capsys):
