@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import zoo
 
 from ..reference import exact_products
+from .decoding import SIDES, measure_decoding
 from .material import Part, join_parts
 from .outcome import Outcome
 
@@ -48,9 +52,14 @@ was tall and kind. He got the ball, and they played with it all day. They were v
 def measure_gemma(folder: Path) -> Iterator[Outcome]:
     """Gemma 3 270M, from a GGUF file."""
     path = join_parts(folder, GEMMA_FILE, GEMMA_PARTS)
-    return _compare(
-        path, {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}, GETTYSBURG, GEMMA_PROMPTS
-    )
+    source = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
+    yield from _compare(path, source, GETTYSBURG, GEMMA_PROMPTS, importlib.util.find_spec("cyllama") is not None)
+    prompt = zoo.load(str(path)).prompt_ids(GEMMA_PROMPTS[0])
+    found = {side: measure_decoding(side, path, prompt) for side in SIDES}
+    for unit, label in (("milliseconds", "milliseconds of CPU for a token"), ("megabytes", "megabytes at most")):
+        figures = {side: one[unit] for side, one in found.items() if one is not None}
+        if "zoo" in figures:
+            yield Outcome(label, figures.pop("zoo"), figures, ())
 
 
 def measure_stories(_folder: Path) -> Iterator[Outcome]:
@@ -59,27 +68,49 @@ def measure_stories(_folder: Path) -> Iterator[Outcome]:
     return _compare(path, {"pretrained_model_name_or_path": path}, STORY, STORY_PROMPTS)
 
 
-def _compare(path: Path, source: dict[str, Any], text: str, prompts: Sequence[str]) -> Iterator[Outcome]:
+def _compare(
+    path: Path, source: dict[str, Any], text: str, prompts: Sequence[str], beside_llama_cpp: bool = False
+) -> Iterator[Outcome]:
     llm = zoo.load(str(path))
     found = llm(list(prompts), details=True, do_sample=False, max_new_tokens=NEW_TOKENS)
     new = [[token.token_id for token in one.tokens] for one in found]
     ids, starts = llm.prompt_ids(text), [llm.prompt_ids(prompt) for prompt in prompts]
-    perplexity, ends = llm.perplexity(text), llm.generation.eos_token_id
+    own, ends = llm.perplexity(text), llm.generation.eos_token_id
+    logits = np.asarray(llm.model(np.array([ids])).logits[0], np.float64)
+    ends = [ends] if isinstance(ends, int) else list(ends)
     del llm  # one model in memory at a time
-    its_perplexity, its_new = _by_transformers(source, ids, starts, [ends] if isinstance(ends, int) else list(ends))
-    yield Outcome(f"perplexity, {len(ids)} tokens", perplexity, {"transformers": its_perplexity})
-    same = [
-        len(list(takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))))
-        for a, b in zip(new, its_new, strict=True)
-    ]
-    count = sum(map(len, its_new))
-    yield Outcome(f"greedy tokens as transformers', {len(prompts)} prompts", sum(same), {"transformers": count})
+    theirs, its_logits, its_new = _by_transformers(source, ids, starts, ends)
+    perplexities = {"transformers": theirs}
+    errors = {}
+    counts = {"transformers": float(sum(map(len, its_new)))}
+    if beside_llama_cpp:
+        from .llama_cpp import LlamaCpp, perplexity
+
+        model = LlamaCpp(path)
+        rows = model.all_logits(ids)
+        perplexities["llama.cpp"] = perplexity(rows, ids)
+        errors["llama.cpp"] = _difference(rows, its_logits)
+        tokens = [model.continue_greedily(start, NEW_TOKENS, ends) for start in starts]
+        counts["llama.cpp"] = _count_same(tokens, its_new)
+    yield Outcome(f"perplexity, {len(ids)} tokens", own, perplexities)
+    yield Outcome("logits, relative difference to transformers'", _difference(logits, its_logits), errors, ())
+    yield Outcome(f"greedy tokens as transformers', {len(prompts)} prompts", _count_same(new, its_new), counts)
+
+
+def _difference(found: np.ndarray, wanted: np.ndarray) -> float:
+    return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+
+
+def _count_same(found: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> int:
+    """The tokens before the first other one, of all rows."""
+    rows = zip(found, wanted, strict=True)
+    return sum(len(list(takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))) for a, b in rows)
 
 
 def _by_transformers(
     source: dict[str, Any], ids: Sequence[int], starts: Sequence[Sequence[int]], ends: list[int]
-) -> tuple[float, list[list[int]]]:
-    """The perplexity of ids, and what follows each start greedily."""
+) -> tuple[float, np.ndarray, list[list[int]]]:
+    """The perplexity of ids, the logits of each (T, V), and what follows each start greedily."""
     with exact_products():
         import torch
         import transformers
@@ -89,11 +120,12 @@ def _by_transformers(
         ).eval()
         given = torch.tensor([list(ids)])
         with torch.no_grad():
-            loss = float(model(input_ids=given, labels=given).loss)
+            out = model(input_ids=given, labels=given)
+            loss, logits = float(out.loss), out.logits[0].double().numpy()
             rows = []
             for start in starts:
                 prompt = torch.tensor([list(start)])
                 options: dict[str, Any] = {"max_new_tokens": NEW_TOKENS, "do_sample": False, "eos_token_id": ends}
                 whole = model.generate(prompt, attention_mask=torch.ones_like(prompt), **options)
                 rows.append(whole[0, len(start) :].tolist())
-        return float(torch.tensor(loss, dtype=torch.float64).exp()), rows
+        return float(torch.tensor(loss, dtype=torch.float64).exp()), logits, rows

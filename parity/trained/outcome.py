@@ -8,7 +8,8 @@ from typing import NamedTuple
 from zoo.errors import ZooError
 
 RELATIVE_LIMIT = 1e-3  # what zoo and a peer that does the same may be apart, as a part of the figure
-RATE_LIMIT = 1e-3  # and what rates of errors may: a tenth of a percent of the words or characters
+# Rates of errors may differ by a tenth of a percent of the words or characters.
+RATE_LIMIT = 1e-3
 
 
 class Outcome(NamedTuple):
