@@ -76,7 +76,7 @@ def _compare(
     new = [[token.token_id for token in one.tokens] for one in found]
     ids, starts = llm.prompt_ids(text), [llm.prompt_ids(prompt) for prompt in prompts]
     own, ends = llm.perplexity(text), llm.generation.eos_token_id
-    logits = np.asarray(llm.model(np.array([ids])).logits[0], np.float64)
+    logits = np.asarray(llm.model(np.array([ids]))[0], np.float64)
     ends = [ends] if isinstance(ends, int) else list(ends)
     del llm  # one model in memory at a time
     theirs, its_logits, its_new = _by_transformers(source, ids, starts, ends)

@@ -88,6 +88,8 @@ def compare(recordings: Sequence[Recording], found: dict[str, list[list[Segment]
             words = {name: float(sum(len(words_of(text)) for text in own)) for name, own in texts.items()}
             yield Outcome(f"words heard: {group}, {length}", words.pop("zoo"), words)
     speech = [i for i in numbers if recordings[i].text]
+    if not speech:
+        return
     wanted = [recordings[i].text for i in speech]
     figures = {
         name: word_error_rate([" ".join(one.text for one in rows[i]) for i in speech], wanted)
