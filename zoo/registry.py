@@ -195,6 +195,26 @@ FAMILIES: dict[str, Family] = {
     "camembert": Family(
         module="zoo.models.roberta", prefix="Camembert", classes="Roberta", heads=(*_TEXT, "ForCausalLM")
     ),
+    "xlm-roberta-xl": Family(
+        module="zoo.models.xlm_roberta_xl",
+        prefix="XLMRobertaXL",
+        heads=("Model", "ForMaskedLM", "ForSequenceClassification"),
+    ),
+    "data2vec-text": Family(
+        module="zoo.models.data2vec_text",
+        prefix="Data2VecText",
+        heads=("Model", "ForMaskedLM", "ForSequenceClassification"),
+    ),
+    "ernie": Family(
+        module="zoo.models.ernie",
+        prefix="Ernie",
+        heads=("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"),
+    ),
+    "megatron-bert": Family(
+        module="zoo.models.megatron_bert",
+        prefix="MegatronBert",
+        heads=("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"),
+    ),
     "albert": Family(
         module="zoo.models.albert",
         prefix="Albert",
@@ -226,6 +246,24 @@ FAMILIES: dict[str, Family] = {
         prefix="DeiT",
         heads=(*_IMAGE, "ForImageClassificationWithTeacher"),
         processor="DeiTImageProcessor",
+    ),
+    "vit_msn": Family(
+        module="zoo.models.vit_msn",
+        prefix="ViTMSN",
+        heads=("Model", "ForImageClassification"),
+        processor="ViTImageProcessor",
+    ),
+    "ijepa": Family(
+        module="zoo.models.ijepa",
+        prefix="IJepa",
+        heads=("Model", "ForImageClassification"),
+        processor="ViTImageProcessor",
+    ),
+    "data2vec-vision": Family(
+        module="zoo.models.data2vec_vision",
+        prefix="Data2VecVision",
+        heads=("Model", "ForImageClassification"),
+        processor="BeitImageProcessor",
     ),
     "beit": Family(
         module="zoo.models.beit",
@@ -351,6 +389,21 @@ FAMILIES: dict[str, Family] = {
     "clip_vision_model": Family(
         module="zoo.models.clip",
         prefix="CLIPVision",
+        heads=("Model", "ModelWithProjection"),
+        tasks={"ModelWithProjection": "embed"},
+        reads=("image",),
+        processor="CLIPImageProcessor",
+    ),
+    "metaclip_2": replace(_two_towers("metaclip_2", "MetaClip2"), processor="CLIPImageProcessor"),
+    "metaclip_2_text_model": Family(
+        module="zoo.models.metaclip_2",
+        prefix="MetaClip2Text",
+        heads=("Model", "ModelWithProjection"),
+        tasks={"ModelWithProjection": "embed"},
+    ),
+    "metaclip_2_vision_model": Family(
+        module="zoo.models.metaclip_2",
+        prefix="MetaClip2Vision",
         heads=("Model", "ModelWithProjection"),
         tasks={"ModelWithProjection": "embed"},
         reads=("image",),
@@ -536,6 +589,8 @@ FAMILIES: dict[str, Family] = {
     "wav2vec2": Family(module="zoo.models.wav2vec2", prefix="Wav2Vec2", **_SPEECH),
     "hubert": Family(module="zoo.models.hubert", prefix="Hubert", **_SPEECH),
     "wavlm": Family(module="zoo.models.wavlm", prefix="WavLM", **_SPEECH),
+    "unispeech": Family(module="zoo.models.unispeech", prefix="UniSpeech", **_SPEECH),
+    "unispeech-sat": Family(module="zoo.models.unispeech_sat", prefix="UniSpeechSat", **_SPEECH),
     "trocr": Family(
         module="zoo.models.trocr",
         prefix="TrOCR",

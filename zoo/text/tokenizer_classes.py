@@ -343,9 +343,9 @@ CLASSES: dict[str, TokenizerClass] = {
 # model_type in config.json -> the class where tokenizer_config.json names none, or TokenizersBackend: as the file is.
 BACKEND = "TokenizersBackend"
 CLASS_OF_MODEL: dict[str, str] = {
-    **dict.fromkeys(("bert", "electra", "distilbert", "nomic_bert"), "BertTokenizer"),
-    **dict.fromkeys(("roberta", "roberta-prelayernorm", "bart"), "RobertaTokenizer"),
-    **dict.fromkeys(("xlm-roberta", "gte", "trocr"), "XLMRobertaTokenizer"),
+    **dict.fromkeys(("bert", "electra", "distilbert", "nomic_bert", "ernie", "megatron-bert"), "BertTokenizer"),
+    **dict.fromkeys(("roberta", "roberta-prelayernorm", "bart", "data2vec-text"), "RobertaTokenizer"),
+    **dict.fromkeys(("xlm-roberta", "gte", "metaclip_2", "trocr"), "XLMRobertaTokenizer"),
     **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "codegen", "opt", "starcoder2", "phi"), "GPT2Tokenizer"),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), "Qwen2Tokenizer"),
     **dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "qwen3_vl"), "Qwen2Tokenizer"),
@@ -355,7 +355,7 @@ CLASS_OF_MODEL: dict[str, str] = {
         ("mistral", "mixtral", "granite", "olmo2", "olmo3", "modernbert", "phi3", "glm4", "stablelm"), BACKEND
     ),
     **dict.fromkeys(("ernie4_5", "llava", "smolvlm", "umt5"), BACKEND),
-    **dict.fromkeys(("glm", "gpt_bigcode", "ministral", "nemotron"), BACKEND),
+    **dict.fromkeys(("glm", "gpt_bigcode", "ministral", "nemotron", "xlm-roberta-xl"), BACKEND),
     "albert": "AlbertTokenizer",
     "camembert": "CamembertTokenizer",
     "clip": "CLIPTokenizer",

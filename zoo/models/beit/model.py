@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ... import ops
 from ...inputs import ImageInputs, ImageModel
@@ -213,9 +213,11 @@ class BeitModel(BeitPretrained):
 
 
 class BeitForImageClassification(BeitPretrained):
+    base_class: ClassVar[type[BeitModel]] = BeitModel
+
     def __init__(self, w: Weights, cfg: BeitConfig):
         self.config = cfg
-        self.base_model = BeitModel(w / "beit", cfg, pooler=True)
+        self.base_model = self.base_class(w / self.name_map.prefix, cfg, pooler=True)
         self.classifier = Linear(w / "classifier", cfg.hidden_size, cfg.num_labels)
 
     def forward(self, p: ImageInputs) -> Array:

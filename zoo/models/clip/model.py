@@ -8,7 +8,7 @@ P projection_dim, V vocab_size, L labels.  Images are (C, Y, X, channels).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ... import ops
 from ...inputs import Context, ImageInputs, ImageModel, TextInputs, TextModel
@@ -123,10 +123,11 @@ class CLIPTextModel(CLIPText):
 
 class CLIPTextModelWithProjection(CLIPText):
     embeds = "text_embeds"
+    base_class: ClassVar[type[CLIPTextModel]] = CLIPTextModel
 
     def __init__(self, w: Weights, cfg: CLIPTextConfig):
         self.config = cfg
-        self.base_model = CLIPTextModel(w / "text_model", cfg)
+        self.base_model = self.base_class(w / "text_model", cfg)
         self.projection = Linear(w / "text_projection", cfg.hidden_size, cfg.projection_dim, bias=False)
 
     def forward(self, t: TextInputs) -> CLIPTextModelOutput:
@@ -225,10 +226,11 @@ class CLIPModel(DualEncoder):
 
     config_class = CLIPConfig
     name_map = NAME_MAP
+    text_class: ClassVar[type[CLIPTextModel]] = CLIPTextModel
 
     def __init__(self, w: Weights, cfg: CLIPConfig):
         self.config, P = cfg, cfg.projection_dim
-        self.text_model = CLIPTextModel(w / "text_model", cfg.text_config)
+        self.text_model = self.text_class(w / "text_model", cfg.text_config)
         self.vision_model = CLIPVisionModel(w / "vision_model", cfg.vision_config)
         self.text_projection = Linear(w / "text_projection", cfg.text_config.hidden_size, P, bias=False)
         self.image_projection = Linear(w / "visual_projection", cfg.vision_config.hidden_size, P, bias=False)

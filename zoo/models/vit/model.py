@@ -133,6 +133,7 @@ class ViTModel(ViTPretrained):
 
     is_base_model = True
     inputs = ("bool_masked_pos", "interpolate_pos_encoding")
+    embeddings_class: ClassVar[type[Embeddings]] = Embeddings
     name_map = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^classifier\.", r"^decoder\."))
 
     def __init__(self, w: Weights, cfg: ViTConfig, pooler: bool | None = None, mask_token: bool | None = None):
@@ -140,7 +141,7 @@ class ViTModel(ViTPretrained):
         self.config = cfg
         if mask_token is None:
             mask_token = "embeddings.mask_token" in w
-        self.embeddings = Embeddings(w / "embeddings", cfg, mask_token)
+        self.embeddings = self.embeddings_class(w / "embeddings", cfg, mask_token)
         self.layers = [Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
         self.norm = LayerNorm(w / "layernorm", D, cfg.layer_norm_eps)
         if pooler is None:

@@ -1,0 +1,4 @@
+"""MetaCLIP 2: https://arxiv.org/abs/2507.22062"""
+
+from .config import *
+from .model import *
