@@ -446,6 +446,7 @@ FAMILIES: dict[str, Family] = {
     "exaone4": Family(module="zoo.models.exaone4", prefix="Exaone4", heads=_DECODER),
     "falcon": Family(module="zoo.models.falcon", prefix="Falcon", heads=_DECODER[:3]),
     "gemma": Family(module="zoo.models.gemma", prefix="Gemma", heads=_DECODER[:4]),
+    "gemma2": Family(module="zoo.models.gemma2", prefix="Gemma2", heads=_DECODER[:3]),
     "gemma3_text": Family(
         module="zoo.models.gemma3",
         prefix="Gemma3Text",

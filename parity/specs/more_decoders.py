@@ -75,6 +75,20 @@ _ministral = partial(
     base=_MINISTRAL,
     small={"head_dim": 8, "sliding_window": 5, "layer_types": ["full_attention", "sliding_attention"] * 2},
 )
+_GEMMA2 = {"vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26}
+_GEMMA2 |= {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 8192}
+_GEMMA2 |= {"hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh", "rope_theta": 10000.0}
+_GEMMA2 |= {"query_pre_attn_scalar": 256, "sliding_window": 4096, "attn_logit_softcapping": 50.0}
+_GEMMA2 |= {"final_logit_softcapping": 30.0, "bos_token_id": 2, "eos_token_id": 1, "pad_token_id": 0}
+_gemma2 = partial(
+    _spec,
+    model_type="gemma2",
+    prefix="Gemma2",
+    base=_GEMMA2,
+    # A cap that scores come near to.
+    small={"head_dim": 16, "sliding_window": 5, "query_pre_attn_scalar": 16, "attn_logit_softcapping": 4.0},
+    gains={"q_proj": 0.5, "k_proj": 0.5, "gate_proj": 0.5, "up_proj": 0.5},
+)
 _falcon = partial(_spec, model_type="falcon", prefix="Falcon", base=_FALCON)
 _TOKENS = {"vocab_size": 500, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": None}
 _SMALL = {**_TOKENS, "n_embd": 64, "n_head": 8, "n_layer": 3, "n_positions": 96, "n_inner": None, "rotary_dim": 4}
@@ -120,6 +134,9 @@ SPECS: dict[str, Spec] = {
     "olmoe-bare": _olmoe("save_pretrained", "Model", dtype="F32"),
     "Ministral-8B-Instruct-2410": _ministral("mistralai/Ministral-8B-Instruct-2410"),
     "ministral-bare": _ministral("save_pretrained", "Model", dtype="F32"),
+    "gemma-2-2b": _gemma2("google/gemma-2-2b"),
+    "gemma2-bare": _gemma2("save_pretrained", "Model", tiny={"attn_logit_softcapping": None}, dtype="F32"),
+    "gemma2-classifier": _gemma2("save_pretrained", "ForSequenceClassification", **_CLASSIFIER),
     "falcon-7b": _falcon("tiiuae/falcon-7b"),
     "falcon-40b": _falcon("tiiuae/falcon-40b", config=_GROUPS, tiny=_TINY_GROUPS),
     "falcon-bare": _falcon(

@@ -100,7 +100,7 @@ def write_decoder(folder: Path, path: Path, architecture: str, kind: str = "F32"
     for name, x in stacked(tensors_of(folder)).items():
         if architecture in ("smollm3", "llama", "arcee") and name.endswith(("q_proj.weight", "k_proj.weight")):
             x = permuted(x, heads if "q_proj" in name else groups)
-        if architecture in ("gemma", "gemma3", "nemotron") and name.endswith("norm.weight"):
+        if architecture in ("gemma", "gemma2", "gemma3", "nemotron") and name.endswith("norm.weight"):
             x = x + 1
         put(writer, str(names.get_name(name, try_suffixes=(".weight", ".bias"))), x, kind)
     return finish(writer, path)

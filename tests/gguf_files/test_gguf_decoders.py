@@ -54,6 +54,11 @@ DECODERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"expert_count": 4, "expert_used_count": 2},
     ),
     "gemma": ("gemma", {"head_dim": 16}, {}),
+    "gemma2": (
+        "gemma2",
+        {"head_dim": 16, "query_pre_attn_scalar": 16.0, "sliding_window": 8, "attn_logit_softcapping": 2.0},
+        {**WINDOW, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 30.0},
+    ),
     "exaone4": (
         "exaone4",
         {"sliding_window": None, "sliding_window_pattern": None, "layer_types": ["full_attention"] * 8},

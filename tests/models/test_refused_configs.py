@@ -71,6 +71,13 @@ REFUSED = [
     ("nemotron", {"norm_eps": 0.0}, ConfigError),
     ("olmoe", {"clip_qkv": 8.0}, UnsupportedError),
     ("ministral", {"layer_types": ["full_attention"]}, ConfigError),
+    ("gemma2", {"use_bidirectional_attention": True}, UnsupportedError),
+    ("gemma2", {"attn_logit_softcapping": 0.0}, ConfigError),
+    ("ernie", {"is_decoder": True}, UnsupportedError),
+    ("megatron-bert", {"is_decoder": True}, UnsupportedError),
+    ("xlm-roberta-xl", {"is_decoder": True}, UnsupportedError),
+    ("ijepa", {"patch_size": 500}, ConfigError),
+    ("unispeech", {"add_adapter": True}, UnsupportedError),
     # What fuzzing found
     ("deberta-v2", {"relative_attention": True, "share_att_key": True, "pos_att_type": [["c2p"]]}, ConfigError),
     ("rt_detr_v2", {"hidden_expansion": 1e308}, ConfigError),

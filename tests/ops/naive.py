@@ -54,7 +54,7 @@ def linear(x, weight, bias=None, act=None, residual=None):
     return y if residual is None else y + _f64(residual)
 
 
-def attention(q, k, v, *, start=None, mask=None, bias=None, window=None, scale=None, blocks=None):
+def attention(q, k, v, *, start=None, mask=None, bias=None, window=None, scale=None, blocks=None, softcap=None):
     B, T, H, K = q.shape
     S, G = k.shape[1:3]
     scale = K**-0.5 if scale is None else scale
@@ -76,7 +76,9 @@ def attention(q, k, v, *, start=None, mask=None, bias=None, window=None, scale=N
                 ]
                 if not seen:
                     continue
-                scores = np.array([scale * (_f64(q[b, t, h]) @ _f64(k[b, s, g])) + bias[b, h, t, s] for s in seen])
+                scores = np.array([scale * (_f64(q[b, t, h]) @ _f64(k[b, s, g])) for s in seen])
+                scores = scores if softcap is None else softcap * np.tanh(scores / softcap)
+                scores = scores + [bias[b, h, t, s] for s in seen]
                 weights = np.exp(scores - scores.max())
                 weights /= weights.sum()
                 out[b, t, h] = sum(w * _f64(v[b, s, g]) for w, s in zip(weights, seen, strict=True))

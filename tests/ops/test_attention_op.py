@@ -56,6 +56,22 @@ def test_attention_masks(lib, mask, start, bias, T):
     check(y, naive.attention(q, k, v, start=start, mask=hidden, bias=bias))
 
 
+@pytest.mark.parametrize(("T", "groups"), [(5, 2), (1, 2), (70, 4)])
+@pytest.mark.parametrize("given", [(), ("start",), ("mask",), ("start", "mask", "bias")])
+def test_attention_with_a_cap(lib, T, groups, given):
+    """Scores of up to about 60 at a cap of 3; far apart, and one query that sees no key."""
+    S = T + 6
+    q, k, v = heads(3, T, 4, 8, 1) * 8, heads(3, S, groups, 8, 2), heads(3, S, groups, 8, 3)
+    more = {"start": np.array([0, 2, 6]), "mask": np.array([[1] * S, [0] * S, [0, 1] + [1] * (S - 2)], bool)}
+    more["bias"] = normal(3, 1, T, S)
+    more = {name: more[name] for name in given}
+    for window in (None, 2):
+        y = ops.attention(
+            lib(q), lib(k), lib(v), window=window, softcap=3.0, **{name: lib(a) for name, a in more.items()}
+        )
+        check(y, naive.attention(q, k, v, window=window, softcap=3.0, **more))
+
+
 @pytest.mark.parametrize("window", [0, 2, 40])
 @pytest.mark.parametrize("given", ["", "start", "mask", "start mask", "start mask bias"])
 @pytest.mark.parametrize(("T", "groups"), [(1, 2), (5, 4), (150, 1)])

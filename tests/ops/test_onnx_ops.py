@@ -66,6 +66,18 @@ def test_attention(groups, given, window):
     check(call(ops.attention), call(naive.attention), inputs, inputs=hiding)
 
 
+@pytest.mark.parametrize("given", ["", "mask", "start"])
+def test_attention_with_a_cap(given):
+    shapes = {"mask": ("B", "S", "bool"), "start": ("B", "int64")}
+
+    def call(f):
+        return lambda q, k, v, *more: f(q, k, v, **dict(zip(given.split(), more, strict=True)), softcap=1.5)
+
+    for groups in (4, 2):
+        kv = ("B", "S", groups, 6)
+        check(call(ops.attention), call(naive.attention), [("B", "T", 4, 6), kv, kv, *map(shapes.get, given.split())])
+
+
 @pytest.mark.parametrize("hidden", ["nothing", "one key", "a row", "everything"])
 def test_attention_looks_at_its_mask_when_it_runs(hidden):
     def hiding(arrays):

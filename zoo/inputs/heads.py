@@ -30,7 +30,7 @@ class CausalLM(TextModel):
     """
 
     options = ("cache", "logits_to_keep")
-    adds_bias: ClassVar[bool] = False  # True if self-attention adds a bias to its scores
+    adds_bias: ClassVar[bool] = False  # True if self-attention adds a bias to its scores, or caps them
     head: Any
 
     def graph_methods(self, seed: int = 0, **sizes: Any) -> list[GraphMethod]:

@@ -79,6 +79,7 @@ def attention(
     window: int | None = None,
     scale: float | None = None,
     blocks: Array | None = None,
+    softcap: float | None = None,
     dropout: float = 0.0,
 ) -> Array:
     """softmax(scale * q @ k.T + bias) @ v, over the keys that each query may see.
@@ -89,10 +90,13 @@ def attention(
     mask (B, S) bool: false hides a key.  bias: broadcasts to (B, H, T, S).  scale: K ** -0.5 by default.
     blocks (B, T), with start: integers that never fall along T; a query also sees the later keys, among the T from
     position start[b] on, whose number is its own, at any distance.
+    softcap: the products become softcap * tanh(scale * q @ k.T / softcap), within -softcap ... softcap (Gemma 2,
+    https://arxiv.org/abs/2408.00118).
     dropout: the rate at which weights are zeroed, in training on torch only.
     """
     given = q, k, v, start, mask, bias, window, q.shape[-1] ** -0.5 if scale is None else scale
-    more = {"blocks": blocks} if blocks is not None else {}
+    more: dict[str, Any] = {"blocks": blocks} if blocks is not None else {}
+    more |= {"softcap": softcap} if softcap is not None else {}
     return backend(q).attention(*given, **more, **({"dropout": dropout} if dropout else {}))
 
 

@@ -15,6 +15,7 @@ from ...nn import Linear, Module
 from ...typing import Array
 from ...weights import Weights
 from ..gemma.model import Embeddings, Norm
+from ..gemma2.model import SoftCap
 from ..llama3 import model as llama
 from .config import Gemma3TextConfig
 
@@ -91,19 +92,6 @@ class Gemma3TextModel(Gemma3Pretrained, llama.LlamaModel):
 
 class Gemma3Head(Gemma3Pretrained, llama.LlamaHead):
     base_class = Gemma3TextModel
-
-
-class SoftCap(Module):
-    """Logits of a vocabulary, held within -cap ... cap by a tanh if there is a cap."""
-
-    def __init__(self, w: Weights, cfg: Gemma3TextConfig):
-        self.linear = Linear(w, cfg.hidden_size, cfg.vocab_size, bias=False, vocab=True)
-        self.cap = cfg.final_logit_softcapping
-
-    def __call__(self, x: Array) -> Array:
-        """x (..., D) -> (..., V)."""
-        y = self.linear(x)
-        return y if self.cap is None else ops.activate(y / self.cap, "tanh") * self.cap
 
 
 class Gemma3ForCausalLM(Gemma3Head, llama.LlamaForCausalLM):

@@ -38,6 +38,7 @@ def attention(
     window: int | None,
     scale: float,
     blocks: np.ndarray | None = None,
+    softcap: float | None = None,
 ) -> np.ndarray:
     B, T, H, K = q.shape
     S, G = k.shape[1:3]
@@ -51,7 +52,7 @@ def attention(
             mask = seen if mask is None else mask & seen
         elif window is not None:
             k, v, mask = k[:, : window + 1], v[:, : window + 1], None if mask is None else mask[:, : window + 1]
-        each = attention(q.reshape(B, G, r, K).swapaxes(1, 2), k, v, None, mask, None, None, scale)
+        each = attention(q.reshape(B, G, r, K).swapaxes(1, 2), k, v, None, mask, None, None, scale, softcap=softcap)
         return each.swapaxes(1, 2).reshape(B, 1, H, K)
     # Heads as (group, member): queries (B, G, r, K, T), keys (B, G, 1, S, K), values (B, G, 1, K, S).
     Q = q.reshape(B, T, G, r, K).transpose(0, 2, 3, 4, 1)
@@ -98,7 +99,7 @@ def attention(
         )
         ones = np.ones((1, keys), dtype)
 
-        np.matmul(kt, qs, out=p)
+        _multiply(kt, qs, p, softcap)
         if extra is not None:
             np.add(p, extra, out=p)
         np.exp(p, out=p)
@@ -108,7 +109,7 @@ def attention(
         if z.min() > MIN_EXP_SUM and z.max() < MAX_EXP_SUM:
             np.reciprocal(z, out=z)
         else:
-            np.matmul(kt, qs, out=p)
+            _multiply(kt, qs, p, softcap)
             if extra is not None:
                 np.add(p, extra, out=p)
             for b, n in ragged:
@@ -130,6 +131,14 @@ def attention(
 
     threads.run(job, len(parts), cost)
     return out
+
+
+def _multiply(kt: np.ndarray, qs: np.ndarray, out: np.ndarray, softcap: float | None) -> None:
+    np.matmul(kt, qs, out=out)
+    if softcap is not None:
+        np.multiply(out, out.dtype.type(1 / softcap), out=out)
+        np.tanh(out, out=out)
+        np.multiply(out, out.dtype.type(softcap), out=out)
 
 
 def _unfold(x: np.ndarray, r: int) -> np.ndarray:

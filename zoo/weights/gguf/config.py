@@ -91,7 +91,7 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         raise UnsupportedError(f"{own}.attention.causal = False is not implemented")
     positions = m.integer("context_length")
     window = m.integer("attention.sliding_window", None)
-    if window and window < positions and own not in ("gemma3", "phi3"):
+    if window and window < positions and own not in ("gemma2", "gemma3", "phi3"):
         raise UnsupportedError(f"{own}.attention.sliding_window = {window} is not implemented")
     if "rope_factors_long.weight" in tensors:
         raise UnsupportedError("rope_factors_long.weight, of longrope, is not implemented")
@@ -115,7 +115,7 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         "tie_word_embeddings": "output.weight" not in tensors,
         "bos_token_id": token_id(m, "bos", vocabulary),
         "eos_token_id": token_id(m, "eos", vocabulary),
-        **({} if own not in ("gemma3", "phi3") else {"sliding_window": window or None}),
+        **({} if own not in ("gemma2", "gemma3", "phi3") else {"sliding_window": window or None}),
         **({} if rotated == size else {"partial_rotary_factor": rotated / size}),
         **experts,
         **(_gemma3(m, size, width // heads) if own == "gemma3" else {}),
@@ -148,6 +148,17 @@ def _stablelm(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]
     }
 
 
+def _gemma2(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
+    """Gemma 2's settings; the model of 27B, with 46 layers, has another scale, which llama.cpp has without metadata."""
+    share = m.integer("embedding_length") // m.integer("attention.head_count")
+    size = m.integer("attention.key_length", share)
+    return {
+        "query_pre_attn_scalar": float(share if m.integer("block_count") == 46 else size),
+        "attn_logit_softcapping": m.number("attn_logit_softcapping", 50.0),
+        "final_logit_softcapping": m.number("final_logit_softcapping", 30.0),
+    }
+
+
 # Architecture -> the settings that it alone has.
 SETTINGS: dict[str, Callable[[Metadata, Mapping[str, TensorEntry]], dict[str, Any]]] = {
     "gemma": lambda m, tensors: {"hidden_act": "gelu_pytorch_tanh"},
@@ -165,6 +176,7 @@ SETTINGS: dict[str, Callable[[Metadata, Mapping[str, TensorEntry]], dict[str, An
         "use_qk_norm": "blk.0.attn_q_norm.weight" in tensors,
     },
     "stablelm": _stablelm,
+    "gemma2": _gemma2,
 }
 
 

@@ -87,6 +87,11 @@ NAMES: dict[str, Names] = {
         norms_from_1=True,
     ),
     "gemma": replace(_LLAMA, norms_from_1=True),
+    "gemma2": replace(
+        _LLAMA,
+        layer={**_LLAMA.layer, **_POST_NORMS, "ffn_norm": "pre_feedforward_layernorm"},
+        norms_from_1=True,
+    ),
     "exaone4": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_POST_NORMS}),
     "glm4": replace(
         _LLAMA,

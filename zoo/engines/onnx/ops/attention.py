@@ -58,17 +58,20 @@ def attention(
     window: int | None,
     scale: float,
     blocks: Symbol | None = None,
+    softcap: float | None = None,
 ) -> Symbol:
     (B, T, H, _), G = q.shape, k.shape[2]
     R = H // G
     if isinstance(k, CachedKeys) and isinstance(v, CachedValues) and k.in_place:
         assert start is not None
         assert blocks is None
+        assert softcap is None
         return _in_place(q, k, v, start, window, scale)
     hides = not (start is mask is bias is window is None)
-    if R == 1 and not hides and not q.graph.standard:
+    fuses = R == 1 and softcap is None and not q.graph.standard
+    if fuses and not hides:
         return _multi_head_attention([_merge_heads(x) for x in (q, k, v)], H, scale).reshape(B, T, H, v.shape[3])
-    if R == 1 and q.graph.on_cpu and not q.graph.standard and mask is not None and start is bias is window is None:
+    if fuses and q.graph.on_cpu and mask is not None and start is bias is window is None:
         return _attend_by_mask(q, k, v, mask, scale)
     if isinstance(k, CachedKeys) and isinstance(v, CachedValues):
         assert start is not None
@@ -78,11 +81,11 @@ def attention(
         S = k.past.shape[1]
         if bias is not None:  # of finite numbers
             before, causal = bias[..., :S] + before, bias[..., S:] + causal
-        parts = [_scores(rows, k.past, T, before), _scores(rows, k.recent, T, causal)]
+        parts = [_scores(rows, k.past, T, before, softcap), _scores(rows, k.recent, T, causal, softcap)]
         shares = _softmax(cat(parts, 3))
         y = _weigh_values(shares[..., :S], v.past) + _weigh_values(shares[..., S:], v.recent)
         return y.transpose(0, 2, 1, 3)
-    return _attend_by_operators(q, k, v, _hidden_keys(k, T, start, mask, bias, window, blocks), scale)
+    return _attend_by_operators(q, k, v, _hidden_keys(k, T, start, mask, bias, window, blocks), scale, softcap)
 
 
 def _rows(q: Symbol, G: int) -> Symbol:
@@ -93,9 +96,11 @@ def _rows(q: Symbol, G: int) -> Symbol:
     return q.reshape(B, T, G, H // G, K).transpose(0, 2, 3, 1, 4).reshape(B, G, H // G * T, K)
 
 
-def _attend_by_operators(q: Symbol, k: Symbol, v: Symbol, hidden: Hidden | None, scale: float) -> Symbol:
+def _attend_by_operators(
+    q: Symbol, k: Symbol, v: Symbol, hidden: Hidden | None, scale: float, softcap: float | None = None
+) -> Symbol:
     rows = _rows(q, k.shape[2]) * scale
-    scores = _scores(rows, k, q.shape[1], None if hidden is None else hidden.added)
+    scores = _scores(rows, k, q.shape[1], None if hidden is None else hidden.added, softcap)
     y = _weigh_values(_softmax(scores), v)
     if hidden is not None and hidden.seen is not None:
         y = y * hidden.seen
@@ -180,10 +185,13 @@ def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: 
     return Symbol(graph, names[0], (B, T, H * K), q.dtype).reshape(B, T, H, K)
 
 
-def _scores(rows: Symbol, k: Symbol, T: int, added: Symbol | None) -> Symbol:
-    """rows (B, G, R T, K), k (B, S, G, K) -> (B, H, T, S)."""
+def _scores(rows: Symbol, k: Symbol, T: int, added: Symbol | None, softcap: float | None = None) -> Symbol:
+    """rows (B, G, R T, K), k (B, S, G, K) -> (B, H, T, S); softcap holds the products within -softcap ... softcap."""
     (B, G, many, _), S = rows.shape, k.shape[1]
     scores = rows.new("MatMul", [rows, k.transpose(0, 2, 3, 1)], (B, G, many, S)).reshape(B, G * many // T, T, S)
+    if softcap is not None:
+        scores = scores * (1 / softcap)
+        scores = scores.new("Tanh", [scores], scores.shape) * softcap
     return scores if added is None else scores + added
 
 
