@@ -215,6 +215,17 @@ FAMILIES: dict[str, Family] = {
         prefix="MegatronBert",
         heads=("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"),
     ),
+    "mobilebert": Family(
+        module="zoo.models.mobilebert",
+        prefix="MobileBert",
+        heads=(
+            "Model",
+            "ForMaskedLM",
+            "ForSequenceClassification",
+            "ForTokenClassification",
+            "ForQuestionAnswering",
+        ),
+    ),
     "albert": Family(
         module="zoo.models.albert",
         prefix="Albert",

@@ -23,6 +23,16 @@ _MEGATRON = {**_BERT, "vocab_size": 50176, "hidden_size": 1024, "num_hidden_laye
 _MEGATRON |= {"intermediate_size": 4096}
 _megatron = partial(_text, model_type="megatron-bert", prefix="MegatronBert", base=_MEGATRON, tiny=_BERT_TINY)
 _megatron = partial(_megatron, tokenizer="wordpiece")
+_MOBILE = {**_BERT, "hidden_size": 512, "num_hidden_layers": 24, "num_attention_heads": 4, "intermediate_size": 512}
+_MOBILE |= {"hidden_act": "relu", "hidden_dropout_prob": 0.0, "embedding_size": 128, "intra_bottleneck_size": 128}
+_MOBILE |= {"trigram_input": True, "use_bottleneck": True, "use_bottleneck_attention": False}
+_MOBILE |= {"key_query_shared_bottleneck": True, "num_feedforward_networks": 4, "normalization_type": "no_norm"}
+_MOBILE |= {"classifier_activation": False}
+_MOBILE_TINY = {**_BERT_TINY, "embedding_size": 20, "intra_bottleneck_size": 32, "num_feedforward_networks": 2}
+_mobile = partial(_text, model_type="mobilebert", prefix="MobileBert", base=_MOBILE, tiny=_MOBILE_TINY)
+# Its norms are factors, which random weights of norms beside a 1 are not: 20 times as large they are about 1 as well.
+_FACTORS = ("embeddings", "input", "attention", "output", "bottleneck")
+_mobile = partial(_mobile, tokenizer="wordpiece", gains={f"{part}.LayerNorm": 20.0 for part in _FACTORS})
 _SEVEN, _THOUSAND = labels(count=7), labels(count=1000)
 _MSN = {**VIT, "hidden_size": 384, "num_attention_heads": 6, "intermediate_size": 1536, "layer_norm_eps": 1e-6}
 _msn = partial(_vision, model_type="vit_msn", prefix="ViTMSN", base=_MSN, processor=_VIT_NOW)
@@ -99,6 +109,13 @@ SPECS: dict[str, Spec] = {
     "megatron-bare": _megatron("save_pretrained", "Model"),
     "megatron-classifier": _megatron("save_pretrained", "ForSequenceClassification", labels(count=3)),
     "megatron-tagger": _megatron("save_pretrained", "ForTokenClassification", labels(count=9)),
+    "mobilebert-uncased": _mobile("google/mobilebert-uncased", "ForMaskedLM", full=True),
+    "mobilebert-bare": _mobile("save_pretrained", "Model"),
+    "mobilebert-classifier": _mobile(
+        "save_pretrained", "ForSequenceClassification", {"classifier_activation": True, **labels(count=3)}
+    ),
+    "mobilebert-tagger": _mobile("save_pretrained", "ForTokenClassification", labels(count=9)),
+    "mobilebert-squad2": _mobile("csarron/mobilebert-uncased-squad-v2", "ForQuestionAnswering"),
     "vit-msn-small": _msn("facebook/vit-msn-small", "Model", full=True),
     "vit-msn-classifier": _msn("save_pretrained", "ForImageClassification", _THOUSAND, _SEVEN),
     "ijepa_vith14_1k": _jepa("facebook/ijepa_vith14_1k", "Model", full=True),

@@ -77,6 +77,9 @@ REFUSED = [
     ("megatron-bert", {"is_decoder": True}, UnsupportedError),
     ("xlm-roberta-xl", {"is_decoder": True}, UnsupportedError),
     ("ijepa", {"patch_size": 500}, ConfigError),
+    ("mobilebert", {"use_bottleneck": False}, UnsupportedError),
+    ("mobilebert", {"normalization_type": "layer_norm"}, UnsupportedError),
+    ("mobilebert", {"embedding_size": 512}, ConfigError),
     ("unispeech", {"add_adapter": True}, UnsupportedError),
     # What fuzzing found
     ("deberta-v2", {"relative_attention": True, "share_att_key": True, "pos_att_type": [["c2p"]]}, ConfigError),

@@ -367,6 +367,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "m2m_100": "M2M100Tokenizer",
     "marian": "MarianTokenizer",
     "mbart": "MBartTokenizer",
+    "mobilebert": "MobileBertTokenizer",
     "mpnet": "MPNetTokenizer",
     "pegasus": "PegasusTokenizer",
     "siglip": "SiglipTokenizer",
