@@ -17,7 +17,8 @@ from parity.run import run
 from zoo import devices
 from zoo.engines.onnx.ops.decoder import BASE, DIGITS, Half, rotary
 from zoo.engines.onnx.ops.graph import GraphBuilder
-from zoo.engines.onnx.ops.symbol import INT, Symbol
+from zoo.engines.onnx.ops.symbol import FLOAT, INT, Symbol
+from zoo.engines.onnx.ops.vision import interpolate
 from zoo.engines.onnx.signature import GraphInput
 from zoo.engines.onnx.trace import finish
 from zoo.errors import InputError, UnsupportedError
@@ -138,6 +139,24 @@ def test_rotary_positions_in_16_bits(running, frequencies):
     angles = positions[..., None] * np.array(frequencies)
     for one, f in zip(found, (np.cos, np.sin), strict=True):
         np.testing.assert_allclose(one, 2 * f(angles), atol=2e-6)
+
+
+@pytest.mark.parametrize("size", [(55, 110), (41, 164), (9, 9), (30, 7)])
+def test_nearest_pixels(size, tmp_path):
+    """OpenVINO's 55 / 110 is less than a half."""
+    before, after = size
+    graph = GraphBuilder(standard=True)
+    inputs = [GraphInput("x", ("B", "H", "W", "C"), "float32", -1, "x"), GraphInput("y", ("Y",), "int64", -1, "y")]
+    x, y = (
+        Symbol(graph, one.name, [graph.input_dim(str(n), 2 + i, one.name, i) for i, n in enumerate(one.dims)], kind)
+        for one, kind in zip(inputs, (FLOAT, INT), strict=True)
+    )
+    finish(graph, inputs, [("out", interpolate(x, (y.shape[0], 1), "nearest"), False)]).save(tmp_path / "nearest.onnx")
+    rows = np.arange(before, dtype=np.float32).reshape(1, before, 1, 1)
+    core = openvino.Core()
+    compiled = core.compile_model(tmp_path / "nearest.onnx", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    (found,) = compiled({"x": rows, "y": np.arange(after)}).values()
+    np.testing.assert_array_equal(found.ravel(), np.arange(after) * before // after)
 
 
 def test_auto_in_16_bits(bert, monkeypatch):
