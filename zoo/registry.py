@@ -162,13 +162,13 @@ def _line_reader(model_type: str, prefix: str, stages: str) -> Family:
     )
 
 
-def _text_detector(model_type: str, prefix: str, stages: str) -> Family:
-    """The row of a PP-OCR detector of text."""
+def _text_detector(model_type: str, prefix: str, stages: str, bare: tuple[str, ...] = ("Model",)) -> Family:
+    """The row of a PP-OCR detector of text.  bare: its model without the head, where that takes pixels."""
     return Family(
         module=f"zoo.models.{model_type}",
         prefix=prefix,
-        heads=("ForObjectDetection", "Model"),
-        tasks={"ForObjectDetection": None, "Model": None},
+        heads=("ForObjectDetection", *bare),
+        tasks=dict.fromkeys(("ForObjectDetection", *bare)),
         losses={"ForObjectDetection": None},
         processor="ViTImageProcessor",
         stages={"layer": f"backbone.encoder.{stages}"},
@@ -363,7 +363,7 @@ FAMILIES: dict[str, Family] = {
     "pp_ocrv6_small_rec": _line_reader("pp_ocrv6_small_rec", "PPOCRV6SmallRec", "blocks"),
     "pp_ocrv6_tiny_rec": _line_reader("pp_ocrv6_tiny_rec", "PPOCRV6TinyRec", "blocks"),
     "pp_ocrv5_server_det": _text_detector("pp_ocrv5_server_det", "PPOCRV5ServerDet", "stages"),
-    "pp_ocrv5_mobile_det": _text_detector("pp_ocrv5_mobile_det", "PPOCRV5MobileDet", "blocks"),
+    "pp_ocrv5_mobile_det": _text_detector("pp_ocrv5_mobile_det", "PPOCRV5MobileDet", "blocks", bare=()),
     "pp_ocrv6_small_det": _text_detector("pp_ocrv6_small_det", "PPOCRV6SmallDet", "blocks"),
     "pp_ocrv6_medium_det": _text_detector("pp_ocrv6_medium_det", "PPOCRV6MediumDet", "blocks"),
     "uvdoc": Family(

@@ -119,7 +119,7 @@ _qwen2_vl = partial(QwenVLSpec, model_type="qwen2_vl", config=_CONFIG, tiny=_TIN
 
 SPECS: dict[str, Spec] = {
     "Qwen2-VL-2B-Instruct": _qwen2_vl(
-        like="Qwen/Qwen2-VL-2B-Instruct", architecture="Qwen2VLForConditionalGeneration", dtype="BF16"
+        like="Qwen/Qwen2-VL-2B-Instruct", architecture="Qwen2VLForConditionalGeneration", dtype="BF16", full=True
     ),
     "Qwen2-VL-bare": _qwen2_vl(
         like="save_pretrained",

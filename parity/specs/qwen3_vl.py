@@ -38,7 +38,7 @@ _qwen3_vl = partial(Qwen3VLSpec, model_type="qwen3_vl", config=_CONFIG, tiny=_TI
 
 SPECS: dict[str, Spec] = {
     "Qwen3-VL-2B-Instruct": _qwen3_vl(
-        like="Qwen/Qwen3-VL-2B-Instruct", architecture="Qwen3VLForConditionalGeneration", dtype="BF16"
+        like="Qwen/Qwen3-VL-2B-Instruct", architecture="Qwen3VLForConditionalGeneration", dtype="BF16", full=True
     ),
     "Qwen3-VL-bare": _qwen3_vl(
         like="save_pretrained",

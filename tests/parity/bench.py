@@ -46,7 +46,7 @@ class Bench:
             low = Reference(self.folder, model.architecture, dtype=dtype)
             self.own = [reference_stages(low, batch) for batch in self.inputs]
         self.prepared: list[Stage] = []
-        if any(batch.images for batch in self.inputs):
+        if self.reference.has_processor and any(batch.images for batch in self.inputs):
             self.prepared.append(compare_processors(self.reference, self.inputs))
 
     def load(self) -> Any:

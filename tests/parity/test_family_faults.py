@@ -22,6 +22,7 @@ OTHER = {
     "gelu_tanh": "gelu",
     "silu": "gelu",
     "relu": "gelu",
+    "relu2": "relu",
     "quick_gelu": "gelu",
 }
 
@@ -81,6 +82,8 @@ def queries_for_keys(model, patch):
 def test_a_mutant_is_found(bench, monkeypatch, family, mutant):
     if family == "marian" and mutant is another_epsilon:
         pytest.skip("needs norms of small numbers, and sines and cosines, which are large, are part of all of Marian's")
+    if family == "mobilebert" and mutant is another_epsilon:
+        pytest.skip("needs norms: MobileBERT's layers scale and shift, and its head's norm is of large numbers")
     at = bench(first_of(family))
     model = load_model(at.folder)
     changed = mutant(model, monkeypatch)
