@@ -58,7 +58,7 @@ class Layer(Module):
     def __call__(self, x: Array, c: Context, cache: LayerCache | None, bias: Array | None) -> Array:
         """x (B, T, D), bias (B, 1, T, T) -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(self.attention_norm(x)), self.heads)
-        visible = {"start": c.start, "mask": c.mask, "bias": bias}
+        visible: dict[str, Any] = {"start": c.start, "mask": c.mask, "bias": bias}
         if cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
             visible = cache.attention_arguments(visible)
