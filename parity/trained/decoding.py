@@ -83,7 +83,7 @@ def main() -> None:
         decode(options.prompt, count)
         seconds.append(time.process_time() - start)
     # getrusage counts what the process that began this one had in memory.
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines())
     peak = int(status["VmHWM"].split()[0]) / 1024
     print(json.dumps({"milliseconds": 1000 * (seconds[1] - seconds[0]) / TOKENS, "megabytes": peak}))
 
