@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import zoo.generate.continuous
 import zoo.inputs.heads
+from parity.checkpoints import build
 from parity.specs import SPECS, config_of
 from zoo.errors import ConfigError, InputError, UnsupportedError, ZooError
 from zoo.generate import ContinuousBatch, GenerationConfig, PromptCache, Request, generate, stream
@@ -223,3 +225,12 @@ def test_what_the_decoder_adds_is_no_field_of_files():
     written = config.to_dict()
     assert "deepstack_layers" not in written["text_config"]
     assert type(config).from_dict(written) == config
+
+
+@pytest.mark.parametrize("name", ["Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct", "Qwen3-VL-2B-Instruct"])
+def test_info_of_images_of_any_size(name, tmp_path, capsys):
+    """They have no fixed number of tokens."""
+    from zoo.apps.cli import main
+
+    assert main(["info", str(build(name, tmp_path / "model")), "--json"]) == 0
+    assert "image_tokens" not in json.loads(capsys.readouterr().out)["memory"]

@@ -210,7 +210,8 @@ def _memory(
     if cls is not None and issubclass(cls, ImageTextCausalLM):  # what is computed at once is its decoder's
         model = object.__new__(cls)
         model.config = config
-        out["image_tokens"] = model.image_length(config.vision_config.grid)
+        if (grid := getattr(config.vision_config, "grid", None)) is not None:  # None: images of any size
+            out["image_tokens"] = model.image_length(grid)
         config, cls = config.text_config, cls.decoder_class
     most, width = (getattr(config, name, None) for name in ("max_position_embeddings", "hidden_size"))
     if not isinstance(most, int) or not isinstance(width, int):  # a model of images, or of two parts
