@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from zoo.apps.bench.contender import peak_memory
+
 TOKENS = 32
 SECONDS_TO_WAIT = 600
 Decode = Callable[[Sequence[int], int], object]  # ids of a prompt, the number of new tokens
@@ -82,10 +84,11 @@ def main() -> None:
         start = time.process_time()
         decode(options.prompt, count)
         seconds.append(time.process_time() - start)
-    # getrusage counts what the process that began this one had in memory.
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines())
-    peak = int(status["VmHWM"].split()[0]) / 1024
-    print(json.dumps({"milliseconds": 1000 * (seconds[1] - seconds[0]) / TOKENS, "megabytes": peak}))
+    print(
+        json.dumps(
+            {"milliseconds": 1000 * (seconds[1] - seconds[0]) / TOKENS, "megabytes": (peak_memory() or 0) / 2**20}
+        )
+    )
 
 
 if __name__ == "__main__":
