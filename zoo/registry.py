@@ -137,6 +137,15 @@ def _two_towers(module: str, prefix: str) -> Family:
     )
 
 
+_CLIP_TEXT = Family(
+    module="zoo.models.clip",
+    prefix="CLIPText",
+    heads=("Model", "ModelWithProjection"),
+    tasks={"ModelWithProjection": "embed"},
+)
+_CLIP_VISION = replace(_CLIP_TEXT, prefix="CLIPVision", reads=("image",), processor="CLIPImageProcessor")
+
+
 # model_type of files with code of their own -> the family of the same architecture, and a checkpoint in its form.
 NATIVE_TYPES: dict[str, tuple[str, str]] = {
     "new": ("gte", "alibaba-nlp-community/gte-multilingual-base"),
@@ -391,35 +400,11 @@ FAMILIES: dict[str, Family] = {
         stages={"layer": "encoder.layers"},
     ),
     "clip": _two_towers("clip", "CLIP"),
-    "clip_text_model": Family(
-        module="zoo.models.clip",
-        prefix="CLIPText",
-        heads=("Model", "ModelWithProjection"),
-        tasks={"ModelWithProjection": "embed"},
-    ),
-    "clip_vision_model": Family(
-        module="zoo.models.clip",
-        prefix="CLIPVision",
-        heads=("Model", "ModelWithProjection"),
-        tasks={"ModelWithProjection": "embed"},
-        reads=("image",),
-        processor="CLIPImageProcessor",
-    ),
+    "clip_text_model": _CLIP_TEXT,
+    "clip_vision_model": _CLIP_VISION,
     "metaclip_2": replace(_two_towers("metaclip_2", "MetaClip2"), processor="CLIPImageProcessor"),
-    "metaclip_2_text_model": Family(
-        module="zoo.models.metaclip_2",
-        prefix="MetaClip2Text",
-        heads=("Model", "ModelWithProjection"),
-        tasks={"ModelWithProjection": "embed"},
-    ),
-    "metaclip_2_vision_model": Family(
-        module="zoo.models.metaclip_2",
-        prefix="MetaClip2Vision",
-        heads=("Model", "ModelWithProjection"),
-        tasks={"ModelWithProjection": "embed"},
-        reads=("image",),
-        processor="CLIPImageProcessor",
-    ),
+    "metaclip_2_text_model": replace(_CLIP_TEXT, module="zoo.models.metaclip_2", prefix="MetaClip2Text"),
+    "metaclip_2_vision_model": replace(_CLIP_VISION, module="zoo.models.metaclip_2", prefix="MetaClip2Vision"),
     "siglip": _two_towers("siglip", "Siglip"),
     "siglip_text_model": Family(module="zoo.models.siglip", prefix="SiglipText", heads=("Model",)),
     "siglip_vision_model": Family(
