@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ... import ops
-from ...inputs import Context, TextInputs
-from ...nn import Dropout, LayerNorm, Linear, Module
+from ...inputs import TextInputs
+from ...nn import Dropout, Module
 from ...typing import Array
 from ...weights import Weights
-from ..bert import model as bert
+from ..bert.pre_norm import PreNormModel
 from ..roberta import model as roberta
 from .config import XLMRobertaXLConfig
 
@@ -50,47 +50,16 @@ class Embeddings(Module):
         return self.dropout(x + ops.embedding(t.token_type_ids, self.token_type, "token_type_ids"))
 
 
-class Layer(Module):
-    def __init__(self, w: Weights, cfg: XLMRobertaXLConfig):
-        D, F = cfg.hidden_size, cfg.intermediate_size
-        self.heads = cfg.num_attention_heads
-        self.norm = LayerNorm(w / "attention.self_attn_layer_norm", D, cfg.layer_norm_eps)
-        self.qkv = Linear.fuse(w / "attention.self", ["query", "key", "value"], D, [D, D, D])
-        self.dropout = Dropout(cfg.attention_probs_dropout_prob)
-        self.out = Linear(w / "attention.output.dense", D, D, dropout=cfg.hidden_dropout_prob)
-        self.up_norm = LayerNorm(w / "LayerNorm", D, cfg.layer_norm_eps)
-        self.up = Linear(w / "intermediate.dense", D, F, act=cfg.hidden_act)
-        self.down = Linear(w / "output.dense", F, D)  # without dropout, as in transformers
-
-    def __call__(self, x: Array, c: Context) -> Array:
-        """x (B, T, D) -> (B, T, D)."""
-        q, k, v = ops.split_heads(self.qkv(self.norm(x)), self.heads)
-        a = ops.attention(q, k, v, mask=c.mask, dropout=self.dropout.rate)
-        x = self.out(a.reshape(x.shape), residual=x)
-        return self.down(self.up(self.up_norm(x)), residual=x)
-
-
-class XLMRobertaXLModel(bert.BertModel):
+class XLMRobertaXLModel(PreNormModel):
     config_class = XLMRobertaXLConfig
     name_map = NAME_MAP
-    inputs, options = bert.INPUTS, ()
+    embeddings_class = Embeddings
+    norms = "attention.self_attn_layer_norm", "LayerNorm", "encoder.LayerNorm"
 
     def __init__(self, w: Weights, cfg: XLMRobertaXLConfig, pooler: bool | None = None):
-        D = cfg.hidden_size
-        self.config = cfg
-        self.embeddings = Embeddings(w / "embeddings", cfg)
-        self.layers = [Layer(w / "encoder.layer" / i, cfg) for i in range(cfg.num_hidden_layers)]
-        self.norm = LayerNorm(w / "encoder.LayerNorm", D, cfg.layer_norm_eps)
-        if pooler is None:
-            pooler = "pooler" in w
-        self.pooler = Linear(w / "pooler.dense", D, D, act="tanh") if pooler else None
-
-    def encode(self, t: TextInputs) -> Array:
-        """-> (B, T, D) of every token."""
-        x = self.embeddings(t)
+        super().__init__(w, cfg, pooler)
         for layer in self.layers:
-            x = layer(x, t.context)
-        return self.norm(x)
+            layer.down.dropout = Dropout(0.0)  # as in transformers
 
 
 class XLMRobertaXLHead(roberta.RobertaHead):
