@@ -46,7 +46,7 @@ def double(x):
 
 def main():
     from zoo.processes import in_processes
-    from zoo.apps.bench.contender import _peak
+    from zoo.apps.bench.contender import peak_memory
     from zoo.apps.cli.doctor import describe
     from zoo.devices import resolve_device
     from zoo.guards.confined import Confined, Job, StoppedError
@@ -55,7 +55,7 @@ def main():
     from zoo.weights.memory import machine_memory
 
     found = {"shared": list(in_processes(double, range(5), 2, lambda item: f"{item} died"))}
-    found["peak"], found["memory"], found["threads"] = _peak(), machine_memory(), threads.count()
+    found["peak"], found["memory"], found["threads"] = peak_memory(), machine_memory(), threads.count()
     found["rendered"] = render("{{ 'a' * 3 }}", {}, 1 << 20).text
     render("{% for i in range(10 ** 9) %}{% endfor %}", {}, 1 << 20)
     found["after"] = render("{{ 1 + 1 }}", {}, 1 << 20).text

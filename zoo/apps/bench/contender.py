@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -159,8 +158,8 @@ def peak_memory() -> int | None:
     Linux counts in ru_maxrss what the process that began this one held, and not in VmHWM.
     """
     try:
-        lines = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace").splitlines()
-        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as lines:
+            return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
     except (OSError, StopIteration):
         pass
     try:
