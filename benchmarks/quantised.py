@@ -5,7 +5,7 @@
     python -m benchmarks.quantised --model qwen3-0.6b --llama-cpp PYTHON        # the layout of Qwen3-0.6B
     python -m benchmarks.quantised --model llama-tiny --json out.json           # a look at whether all runs
 
-PYTHON is that of an environment with llama-cpp-python (`pip install llama-cpp-python` builds it from its sources).
+PYTHON is that of an environment with cyllama, whose wheels hold llama.cpp (`pip install cyllama`).
 Random weights (2.5 GB of bfloat16) are made, quantised and saved on first use.  In each round every contender has
 a process of its own: for each length in --contexts a prompt of as many tokens, then single tokens, and the largest
 resident memory.  Figures are the least of the repetitions and the rounds.  An ONNX graph is made before, in a process
@@ -110,17 +110,32 @@ def model(capacity):
     return step
 """,
     "llama.cpp": """
-import llama_cpp
-import numpy as np
-room = max(contexts) + tokens + 8
-network = llama_cpp.Llama(path, n_ctx=room, n_threads=threads, n_threads_batch=threads, verbose=False)
-vocabulary = network.n_vocab()
+from cyllama.llama import llama_cpp
+llama_cpp.llama_backend_init()
+llama_cpp.ggml_backend_load_all()
+llama_cpp.disable_logging()
+setting = llama_cpp.LlamaModelParams()
+setting.n_gpu_layers = 0
+class Network(llama_cpp.LlamaModel):
+    n_vocab = property(lambda self: self.get_vocab().n_vocab)  # get_logits asks for it, and cyllama 0.2 lacks it
+network = Network(path, setting)
+vocabulary = network.n_vocab
+setting = llama_cpp.LlamaContextParams()
+setting.n_ctx, setting.n_batch = max(contexts) + tokens + 8, 512
+setting.n_threads = setting.n_threads_batch = threads
+session = llama_cpp.LlamaContext(network, setting)
 def model(capacity):
+    at = 0
     def step(ids, begins):
+        nonlocal at
         if begins:
-            network.reset()
-        network.eval(ids.tolist())
-        return np.ctypeslib.as_array(network._ctx.get_logits(), (vocabulary,)).copy()
+            session.kv_cache_clear()
+            at = 0
+        for begin in range(0, len(ids), 512):
+            some = ids[begin : begin + 512].tolist()
+            session.decode(llama_cpp.llama_batch_get_one(some, at))
+            at += len(some)
+        return np.asarray(session.get_logits(), np.float32)
     return step
 """,
 }
@@ -132,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), metavar="NAME", help=", ".join(CONTENDERS))
     parser.add_argument("--tokens", type=int, default=24, help="tokens that are decoded (default 24)")
     parser.add_argument("--contexts", type=int, nargs="+", default=[128, 1024], help="lengths of the prompts")
-    parser.add_argument("--llama-cpp", metavar="PYTHON", help="an interpreter with llama-cpp-python")
+    parser.add_argument("--llama-cpp", metavar="PYTHON", help="an interpreter with cyllama")
     args = parser.parse_args(argv)
     environment = harness.start(args, torch_too=False)
     threads = environment["threads"]
