@@ -82,6 +82,22 @@ def write_llava_checkpoint(folder: Path) -> Path:
     return folder
 
 
+def write_internvl_checkpoint(folder: Path) -> Path:
+    """The same with a small random InternVL, whose preprocessor_config.json cuts no tiles: its processor does."""
+    marks = ("<img>", "<IMG_CONTEXT>", "</img>", "<video>")
+    write_image_text_checkpoint(folder, TEMPLATE.replace("<image>", "<IMG_CONTEXT>\\n"), more=marks)
+    _write_model(folder, "InternVL3-1B-hf", {"image_token_id": "<IMG_CONTEXT>"})
+    names = ("start_image_token", "context_image_token", "end_image_token", "video_token")
+    stated = json.loads((folder / "tokenizer_config.json").read_text())
+    stated["extra_special_tokens"] = dict(zip(names, marks, strict=True))
+    (folder / "tokenizer_config.json").write_text(json.dumps(stated))
+    processor = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(json.dumps({**processor, "crop_to_patches": False}))
+    more = {"processor_class": "InternVLProcessor", "image_seq_length": 16}
+    (folder / "processor_config.json").write_text(json.dumps(more))
+    return folder
+
+
 def write_gemma3_checkpoint(folder: Path) -> Path:
     """A small random Gemma 3 with crops of images, and Gemma's tokens around these."""
     marks = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}

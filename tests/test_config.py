@@ -88,6 +88,7 @@ OF_PARTS = (
     "vision-encoder-decoder",
     "idefics3",
     "smolvlm",
+    "internvl",
     "llava",
     "metaclip_2",
     "gemma3",

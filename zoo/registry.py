@@ -431,6 +431,13 @@ FAMILIES: dict[str, Family] = {
     ),
     "gemma3": _GEMMA3,
     "idefics3": _IDEFICS3,
+    "internvl": replace(
+        _GEMMA3,
+        module="zoo.models.internvl",
+        prefix="InternVL",
+        processor="GotOcr2ImageProcessor",
+        stages={**_GEMMA3.stages, "vision_model.layer": "vision_tower.encoder.layer"},
+    ),
     "llava": replace(_GEMMA3, module="zoo.models.llava", prefix="Llava", processor="CLIPImageProcessor"),
     "paligemma": replace(_GEMMA3, module="zoo.models.paligemma", prefix="PaliGemma", processor="SiglipImageProcessor"),
     "smolvlm": replace(_IDEFICS3, prefix="SmolVLM", classes="Idefics3", processor="SmolVLMImageProcessor"),

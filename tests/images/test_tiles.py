@@ -10,7 +10,7 @@ from PIL import Image
 
 from zoo.errors import ConfigError, InputError
 from zoo.images import ImageProcessor
-from zoo.images.tiles import Tiling
+from zoo.images.tiles import Tiling, TilingByShape
 
 HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "rescale_factor": 1 / 255}
 CONFIG: dict[str, Any] = {
@@ -75,6 +75,56 @@ def test_crops_that_cannot_be_are_refused(rng: np.random.Generator):
     tiny = ImageProcessor.from_dict({**PANS, "pan_and_scan_min_crop_size": 1, "pan_and_scan_max_num_crops": 4})
     with pytest.raises(InputError, match="1 x 5 is too small for 1 x 4 crops"):
         tiny(noise(1, 5, rng))
+
+
+SHAPES: dict[str, Any] = {**HALF, "image_processor_type": "GotOcr2ImageProcessor", "size": {"height": 40, "width": 40}}
+SHAPES |= {"crop_to_patches": True, "min_patches": 1, "max_patches": 12, "resample": 3}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"min_patches": 3, "max_patches": 7},
+        {"max_patches": 1},
+        {"crop_to_patches": False},
+        {"do_resize": False, "size": {"height": 32, "width": 48}},
+    ],
+)
+def test_tiles_by_shape_are_those_of_transformers(change: dict[str, Any], rng: np.random.Generator):
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    theirs = transformers.GotOcr2ImageProcessorPil(**{**SHAPES, **change})
+    ours = ImageProcessor.from_dict({**SHAPES, **change})
+    for height, width in (*SIZES, (40, 40), (57, 57), (56, 56), (80, 160), (69, 103)):
+        image = noise(height, width, rng)
+        wanted, found = theirs(images=[image], return_tensors="np"), ours(image)
+        rows, columns = found.grids[0]
+        assert (rows * columns + 1 if rows else 1) == wanted["num_patches"][0]
+        np.testing.assert_array_equal(np.moveaxis(wanted["pixel_values"], 1, -1), found.pixel_values)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"max_patches": 257}, "max_patches = 257, expected a number of tiles in 1 ... 256"),
+        ({"min_patches": 0}, "min_patches = 0"),
+        ({"crop_to_patches": "yes"}, "crop_to_patches = 'yes', expected true or false"),
+    ],
+)
+def test_tiles_by_shape_that_cannot_be_are_refused(change: dict[str, Any], problem: str):
+    with pytest.raises(ConfigError, match=problem):
+        ImageProcessor.from_dict({**SHAPES, **change})
+
+
+def test_grids_by_shape_are_those_of_transformers(rng: np.random.Generator):
+    pil = pytest.importorskip(
+        "transformers.models.got_ocr2.image_processing_pil_got_ocr2", reason="needs transformers, the reference"
+    )
+    for least, most in ((1, 12), (2, 9), (1, 40), (6, 4)):
+        tiling = TilingByShape((448, 448), least, most)
+        for height, width in rng.integers(1, 4000, (300, 2)).tolist():
+            columns, rows = pil.get_optimal_tiled_canvas((height, width), tiling.size, least, most)
+            assert tiling.grid(height, width) == ((rows, columns) if rows * columns > 1 else (0, 0))
 
 
 def test_several_images_follow_one_another(rng: np.random.Generator):

@@ -17,6 +17,7 @@ from tests.image_text_checkpoint import (
     OF_PARTS,
     write_gemma3_checkpoint,
     write_image_text_checkpoint,
+    write_internvl_checkpoint,
     write_llava_checkpoint,
     write_paligemma_checkpoint,
     write_qwen_vl_checkpoint,
@@ -125,23 +126,28 @@ def test_other_families_answer_as_transformers_does(tmp_path, write):
     assert read.chat(chat, **TOKENS) == processor.tokenizer.decode(ids, skip_special_tokens=False)
 
 
-@pytest.mark.parametrize("name", ["Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct", "Qwen3-VL-2B-Instruct"])
-def test_qwen_answers_as_transformers_does(tmp_path, name):
+@pytest.mark.parametrize("name", ["Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct", "Qwen3-VL-2B-Instruct", "InternVL"])
+def test_families_with_videos_answer_as_transformers_does(tmp_path, name):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     import torch
 
-    class Processor(transformers.Qwen2VLProcessor):
+    is_qwen = name.startswith("Qwen")
+
+    class Processor(transformers.Qwen2VLProcessor if is_qwen else transformers.InternVLProcessor):
         """Of images alone: that of videos needs torchvision."""
 
         @classmethod
         def get_attributes(cls) -> list[str]:
             return ["image_processor", "tokenizer"]
 
-    folder = write_qwen_vl_checkpoint(tmp_path / "model", name)
+    folder = (
+        write_qwen_vl_checkpoint(tmp_path / "model", name) if is_qwen else write_internvl_checkpoint(tmp_path / "model")
+    )
     read: Any = zoo.load(folder)
     images, tokenizer = [noise(0), noise(1, 90, 31)], transformers.AutoTokenizer.from_pretrained(folder)
     pixels = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
-    processor = Processor(pixels, tokenizer, chat_template=tokenizer.chat_template)
+    more = {} if is_qwen else {"image_seq_length": 16}
+    processor = Processor(pixels, tokenizer, chat_template=tokenizer.chat_template, **more)
     model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
     plain = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What?"}, {"type": "image"}]}]
     text = processor.apply_chat_template(plain, add_generation_prompt=True)
@@ -316,7 +322,7 @@ def test_a_processor_of_other_tiles_is_refused(tmp_path):
         path.read_text().replace('"max_image_size": {"longest_edge": 32}', '"max_image_size": {"longest_edge": 64}')
     )
     with pytest.raises(
-        ConfigError, match=r"max_image_size of the processor is 64, and the images of config.json are 32"
+        ConfigError, match=r"the processor makes tiles of 64 x 64, and the images of config.json are 32 x 32"
     ):
         zoo.load(folder)
 

@@ -105,6 +105,21 @@ PRESETS = {
         pads=False,
     ),
     "Gemma3": Preset({**_VIT, "do_pan_and_scan": False, **PAN_AND_SCAN}, crops=False, pads=False),
+    # Whose tiles are of one size, `size`; see PASSED_VALUES.
+    "GotOcr2": Preset(
+        {
+            **_COMMON,
+            "size": {"height": 384, "width": 384},
+            "resample": BICUBIC,
+            "image_mean": CLIP_MEAN,
+            "image_std": CLIP_STD,
+            "crop_to_patches": False,
+            "min_patches": 1,
+            "max_patches": 12,
+        },
+        crops=False,
+        pads=False,
+    ),
     "Idefics3": _IDEFICS3,
     "SmolVLM": _IDEFICS3,
     "Segformer": Preset(
@@ -173,3 +188,6 @@ PRESETS = {
         mask=True,
     ),
 }
+
+# What transformers' processor of a model type passes to its image processor, whatever preprocessor_config.json says.
+PASSED_VALUES: dict[str, dict[str, Any]] = {"internvl": {"crop_to_patches": True}}

@@ -18,9 +18,9 @@ from ..files.folder import CheckpointFolder
 from ..ops import on_numpy
 from ..registry import FAMILIES
 from .open import MAX_PIXELS, ImageInput, open_image
-from .presets import BICUBIC, BILINEAR, PRESETS, Preset
+from .presets import BICUBIC, BILINEAR, PASSED_VALUES, PRESETS, Preset
 from .sizes import read_height_width, read_size, resized_shape
-from .tiles import PanAndScan, Tiling, read_pan_and_scan, read_tiling
+from .tiles import PanAndScan, Tiling, TilingByShape, read_pan_and_scan, read_tiling, read_tiling_by_shape
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -71,7 +71,7 @@ class ImageProcessor:
     table: np.ndarray = field(repr=False)  # (256, 3) float32: rescaled and normalised
     pad_line: bool = False
     blue_first: bool = False  # the table's columns and the pixel values are those of blue, green and red
-    tiling: Tiling | None = None
+    tiling: Tiling | TilingByShape | None = None
     crops: PanAndScan | None = None
     antialias: bool = True  # False: resizing looks at the nearest pixels alone, see `_interpolate`
 
@@ -95,7 +95,8 @@ class ImageProcessor:
             model_type = (encoder if isinstance(encoder, dict) else config).get("model_type")
         row = FAMILIES.get(model_type) if isinstance(model_type, str) else None
         try:
-            return cls.from_dict(raw, row.processor if row else None)
+            passed = PASSED_VALUES.get(str(model_type), {})
+            return cls.from_dict({**raw, **passed}, row.processor if row else None)
         except (ConfigError, UnsupportedError) as e:
             raise type(e)(f"{folder.where(name)}: {e}") from None
 
@@ -134,6 +135,8 @@ class ImageProcessor:
             raise UnsupportedError(f"resample = {resample} for {name}ImageProcessor, zoo has {sorted(TORCH_MODES)}")
         crops, pads = on["do_center_crop"] and preset.crops, on["do_pad"] and preset.pads
         tiling = read_tiling(values, on["do_resize"]) if preset.tiles else None
+        if _flag("crop_to_patches", values.get("crop_to_patches")):
+            tiling = read_tiling_by_shape(values)
         pans = _flag("do_pan_and_scan", values.get("do_pan_and_scan"))
         has_size = on["do_resize"] and tiling is None
         size = read_size(values["size"], values.get("max_size"), preset.square) if has_size else None

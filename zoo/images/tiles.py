@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import ConfigError, InputError
 from .presets import PAN_AND_SCAN
+from .sizes import read_height_width
 
 if TYPE_CHECKING:
     from PIL import Image
 
+MAX_TILES = 256  # tiles of an image, the whole image not counted
 MAX_SIDE = 4096  # pixels of an image's side before it becomes whole tiles
 # Of the numbers of PAN_AND_SCAN the types and the least and the largest value.
 PAN_AND_SCAN_LIMITS = ((int, 1, 1 << 15), (int, 1, 64), ((int, float), 1, 1 << 15))
@@ -29,6 +32,11 @@ class Tiling(NamedTuple):
     tile: int
     longest: int | None
     splits: bool
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of a tile."""
+        return self.tile, self.tile
 
     def sizes(self, height: int, width: int) -> list[tuple[int, int]]:
         """(height, width) of an image of that size after each resizing, up to the tiles."""
@@ -61,6 +69,51 @@ class Tiling(NamedTuple):
             return [x], grid
         found = [x[r * size : (r + 1) * size, c * size : (c + 1) * size] for r in range(rows) for c in range(columns)]
         return [*found, np.asarray(image.resize((size, size), Resampling(resample)))], grid
+
+
+class TilingByShape(NamedTuple):
+    """How GOT-OCR 2 and InternVL cut an image: it is stretched to whole tiles, as many rows and columns of them as come
+    nearest to its shape.  The whole image after them is made from the one that was given.
+    """
+
+    size: tuple[int, int]  # height and width of a tile
+    least: int  # tiles, the whole image not counted
+    most: int
+
+    def grid(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of the tiles of an image of that size; (0, 0) if it is one tile."""
+        best, least_off, shape = (1, 1), math.inf, width / height
+        for rows, columns in _grids(self.least, self.most):
+            off, count = abs(shape - columns / rows), rows * columns
+            # Of grids of one shape the largest one whose pixels are fewer than twice those of the image.
+            if off < least_off or (off == least_off and height * width > 0.5 * self.size[0] * self.size[1] * count):
+                best, least_off = (rows, columns), off
+        return best if best != (1, 1) else (0, 0)
+
+    def cut(
+        self, image: Image.Image, resample: int, name: str, max_pixels: int
+    ) -> tuple[list[np.ndarray], tuple[int, int]]:
+        """Arrays (height, width, 3) uint8, row by row and at last the whole image, and the grid."""
+        from PIL.Image import Resampling
+
+        (high, wide), grid = self.size, self.grid(image.height, image.width)
+        whole = np.asarray(image.resize((wide, high), Resampling(resample)))
+        if grid == (0, 0):
+            return [whole], grid
+        rows, columns = grid
+        if rows * high * columns * wide > max_pixels:
+            what = f": {image.height} x {image.width} would be resized to {rows * high} x {columns * wide}"
+            raise InputError(f"{what}, more than {max_pixels} pixels", argument=name)
+        x = np.asarray(image.resize((columns * wide, rows * high), Resampling(resample)))
+        corners = [(r * high, c * wide) for r in range(rows) for c in range(columns)]
+        return [*(x[top : top + high, left : left + wide] for top, left in corners), whole], grid
+
+
+@cache
+def _grids(least: int, most: int) -> list[tuple[int, int]]:
+    """Rows and columns of all grids of so many tiles, those of few tiles first, and of these the high ones."""
+    found = [(rows, columns) for columns in range(1, most + 1) for rows in range(1, most // columns + 1)]
+    return sorted((one for one in found if one[0] * one[1] >= least), key=lambda one: one[0] * one[1])
 
 
 class PanAndScan(NamedTuple):
@@ -109,6 +162,15 @@ def read_tiling(values: dict[str, Any], resizes: bool) -> Tiling:
     if not isinstance(splits := values["do_image_splitting"], bool):
         raise ConfigError(f"do_image_splitting = {splits!r}, expected true or false")
     return Tiling(tile, longest if resizes else None, splits)
+
+
+def read_tiling_by_shape(values: dict[str, Any]) -> TilingByShape | None:
+    """The tiling of a preprocessor_config.json, with defaults filled in; None where an image is always one tile."""
+    least, most = values["min_patches"], values["max_patches"]
+    for name, value in (("min_patches", least), ("max_patches", most)):
+        if type(value) is not int or not 1 <= value <= MAX_TILES:
+            raise ConfigError(f"{name} = {value!r}, expected a number of tiles in 1 ... {MAX_TILES}")
+    return TilingByShape(read_height_width("size", values["size"]), least, most) if most > 1 else None
 
 
 def _longest_edge(name: str, value: Any) -> int:

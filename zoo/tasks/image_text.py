@@ -193,11 +193,11 @@ class ImageText(Generate):
     def _check_tiles(self) -> None:
         """ConfigError where the processor makes tiles of another size than the encoder takes."""
         tiling, image = self.processor.tiling, self.config.image
-        if tiling is not None and image != (tiling.tile, tiling.tile):
+        if tiling is not None and image != tiling.size:
             # 378 of 384 pixels, say, are whole patches, and the rest is left out.
             raise ConfigError(
-                f"max_image_size of the processor is {tiling.tile}, and the images of config.json are {image[0]} x "
-                f"{image[1]}: one of the two is another checkpoint's"
+                f"the processor makes tiles of {tiling.size[0]} x {tiling.size[1]}, and the images of config.json are "
+                f"{image[0]} x {image[1]}: one of the two is another checkpoint's"
             )
 
 

@@ -37,6 +37,7 @@ def _between_marks(begin: str, token: str, end: str) -> Callable[[Grid, int], st
 
 FAKE, GLOBAL, IMAGE = "<fake_token_around_image>", "<global-img>", "<image>"
 BEGIN, SOFT = "<start_of_image>", "<image_soft_token>"
+CONTEXT = "<IMG_CONTEXT>"
 
 
 def _text_of_tiles(grid: Grid, count: int) -> str:
@@ -49,6 +50,12 @@ def _text_of_tiles(grid: Grid, count: int) -> str:
         "".join(f"{FAKE}<row_{r + 1}_col_{c + 1}>{IMAGE * count}" for c in range(columns)) + "\n" for r in range(rows)
     )
     return "".join(lines) + "\n" + whole
+
+
+def _text_of_internvl(grid: Grid, count: int) -> str:
+    """InternVL's: all tiles, and the whole image after them, between two marks."""
+    tiles = grid[0] * grid[1] + 1 if grid[0] else 1
+    return f"<img>{CONTEXT * (tiles * count)}</img>"
 
 
 def _plain_places(token: str) -> ImagePlaces:
@@ -66,6 +73,7 @@ def _text_after_images(text: str) -> str:
 PLACES: dict[str, ImagePlaces] = {
     "gemma3": ImagePlaces(BEGIN, _between_marks(BEGIN, SOFT, "<end_of_image>"), SOFT),
     "idefics3": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
+    "internvl": ImagePlaces(CONTEXT, _text_of_internvl, CONTEXT),
     "llava": _plain_places(IMAGE),
     "paligemma": _plain_places(IMAGE)._replace(prompt=_text_after_images),
     "qwen2_5_vl": _plain_places("<|image_pad|>"),
