@@ -605,6 +605,11 @@ FAMILIES: dict[str, Family] = {
     ),
 }
 
+# model_type of files that another library than transformers reads -> its row.
+OTHER_LIBRARIES: dict[str, Family] = {
+    "model2vec": Family(module="zoo.models.model2vec", prefix="Static", heads=("Model",)),
+}
+
 
 def own_code(auto_map: Any) -> str:
     """The sentence on a config.json's `auto_map`, which names Python files that come with a checkpoint."""
@@ -627,6 +632,8 @@ def family_of(model_type: Any, auto_map: Any = None) -> Family:
         )
     if model_type in SIMILAR_TYPES:
         raise UnsupportedError(f"model_type {model_type!r} is not one that zoo has{code}: {SIMILAR_TYPES[model_type]}")
+    if model_type in OTHER_LIBRARIES:
+        return OTHER_LIBRARIES[model_type]
     if model_type not in FAMILIES:
         from .model_types import describe_other  # which a load has no other need of
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fake_hub import Repo, slowly
 from hub_samples import BERT, NEEDED, SHARDED, SHARDS, SMALL, UNNEEDED, WEIGHTS, blobs, fetched, header
+
+from zoo.typing import RawTensor
+from zoo.weights.safetensors import write_safetensors
 
 
 def test_importing_zoo_hub_does_not_import_huggingface_hub(worker):
@@ -58,6 +63,25 @@ def test_cache_dir(worker, repo, tmp_path):
     assert again == found  # hashes are a lock's affair
     offline = worker.find(name, cache_dir=str(tmp_path / "cache"), local_files_only=True)
     assert Path(offline["folder"]).samefile(found["folder"])
+
+
+@pytest.mark.parametrize("inside", ["", "0_StaticEmbedding/"])
+@pytest.mark.parametrize("with_weights", [True, False])
+def test_a_table_of_vectors_without_a_config(worker, repo, tmp_path, inside, with_weights):
+    kind = "sentence_transformers.models.StaticEmbedding"
+    table = {"embedding.weight": RawTensor(np.zeros((4, 2), np.float32), "F32")}
+    write_safetensors(tmp_path / "table", table)
+    files = {
+        "modules.json": json.dumps([{"idx": 0, "name": "0", "path": inside[:-1], "type": kind}]).encode(),
+        f"{inside}tokenizer.json": b"{}",
+        f"{inside}model.safetensors": (tmp_path / "table").read_bytes(),
+    }
+    name, repository = repo
+    repository.push({**files, "README.md": b"# A table"})
+    found = worker.find(name, with_weights=with_weights)
+    assert sorted(found["files"]) == sorted(files)
+    assert found["weights"] == [f"{inside}model.safetensors"]  # whose header says the sizes
+    assert worker.find(name, local_files_only=True) == found
 
 
 def test_without_weights(hub, worker, repo):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.errors import ConfigError, InputError, NotFoundError, UnsupportedError
+from zoo.errors import ConfigError, InputError, UnsupportedError
 from zoo.typing import RawTensor
 from zoo.weights.safetensors import write_safetensors
 
@@ -159,12 +159,3 @@ def test_keys_of_the_modules_after_pooling(layout, tmp_path, config):
         warnings.simplefilter("always")
         zoo.load(path)
     assert [w for w in caught if "dropout is not a setting" in str(w.message)]
-
-
-def test_a_static_embedding_is_refused_by_name(tmp_path):
-    listed = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}]
-    (tmp_path / "modules.json").write_text(json.dumps(listed))
-    with pytest.raises(
-        NotFoundError, match=r"no config\.json: its modules are StaticEmbedding, and zoo has those that"
-    ):
-        zoo.load(tmp_path)

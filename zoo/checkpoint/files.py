@@ -17,10 +17,12 @@ from ..files.inside import checkpoint_file
 from ..files.json_file import MAX_BYTES, parse_json_list
 from ..weights.adapter import FILES as ADAPTER_FILES
 from ..weights.files import open_weights, weight_files
+from ..weights.static_table import StaticTable
 from .config_file import read_config
 from .installed import PACKAGED_FILES, converted_folder
 from .modules import MODULES, encoder_task, read_modules
 from .names import GGUF, CheckpointRef
+from .static_folder import STATIC_FOLDER, TOKENIZER, StaticFolder, static_folder
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -71,7 +73,10 @@ class Checkpoint:
 
     def open_weights(self) -> Source:
         """The tensors of the weight files."""
-        return open_weights(self.weights, self.index) if self.opened is None else self.opened
+        if self.opened is not None:
+            return self.opened
+        source = open_weights(self.weights, self.index)
+        return StaticTable(source) if isinstance(self.contents, StaticFolder) else source
 
     @cached_property
     def config(self) -> Config:
@@ -110,6 +115,8 @@ def beside_weights_among(names: Collection[str]) -> list[str]:
             if folder.endswith(("_Dense", "_LayerNorm")):
                 is_new = f"{folder}/model.safetensors" in names
                 wanted.add("model.safetensors" if is_new else "pytorch_model.bin")
+            elif folder == STATIC_FOLDER:
+                wanted.add(TOKENIZER)
             elif folder == nested_transformer(names):
                 wanted = _SMALL_FILES
             if last in wanted:
@@ -117,6 +124,19 @@ def beside_weights_among(names: Collection[str]) -> list[str]:
         elif name in _SMALL_FILES or (folder == TEMPLATES and last.endswith(".jinja")):
             found.append(name)
     return found
+
+
+def first_file(names: Collection[str]) -> str:
+    """The file that says what a checkpoint is, among its files: config.json, or modules.json for a table of vectors."""
+    if (nested := nested_transformer(names)) is not None:
+        return f"{nested}/config.json"
+    return MODULES if MODULES in names and "config.json" not in names else "config.json"
+
+
+def model_folder(names: Collection[str]) -> str:
+    """The folder of the weights among a repository's files, "" for its own."""
+    static = STATIC_FOLDER if f"{STATIC_FOLDER}/{TOKENIZER}" in names else ""
+    return nested_transformer(names) or static
 
 
 def nested_transformer(names: Collection[str]) -> str | None:
@@ -207,21 +227,26 @@ def in_folder(name: str, folder: Path, revision: str | None, weights: bool, inde
     """
     try:
         small = beside_weights(folder)
-        nested = nested_transformer(small)
-        if "config.json" not in small and nested is None:
+        static = static_folder(CheckpointFolder(folder))
+        nested = nested_transformer(small) if static is None else static or None
+        if "config.json" not in small and nested is None and static is None:
             names = os.listdir(folder)
             if MODULES in small:
                 kinds = ", ".join(kind for kind, _ in read_modules(folder))
-                wanted = "zoo has those that begin with a Transformer"
+                wanted = "zoo has those that begin with a Transformer or a StaticEmbedding"
                 raise NotFoundError(f"{folder} has no config.json: its modules are {kinds}, and {wanted}")
             found = [name for name in sorted(names) if name.endswith(GGUF)]
             instead = f": did you mean the file, {str(folder / found[0])!r}?" if found else ""
             raise NotFoundError(f"{folder} has no config.json{instead or nearest('config.json', names)}")
         for file in small:
             checkpoint_file(folder, file)
+        weights = weights or static is not None  # a table's file says its sizes
         paths, index = weight_files(folder / nested if nested else folder, index) if weights else ([], None)
     except OSError as error:
         raise HubError(f"cannot read the folder {folder}: {error}") from error
     files = [*small, *(path.relative_to(folder).as_posix() for path in paths)]
-    contents = NestedFolder(folder) if nested else CheckpointFolder(folder)
+    if static is not None:
+        contents: CheckpointFolder = StaticFolder(folder, static, StaticTable(open_weights(paths, index)))
+    else:
+        contents = NestedFolder(folder) if nested else CheckpointFolder(folder)
     return Checkpoint(name, folder, revision, tuple(files), tuple(paths), contents, index=index)

@@ -71,7 +71,7 @@ class EncoderSettings(NamedTuple):
 
 def is_sentence_encoder(modules: Iterable[tuple[str, str]]) -> bool:
     """Return True if one of the modules pools: cross-encoders have a modules.json too."""
-    return any(kind == "Pooling" for kind, _ in modules)
+    return any(kind in ("Pooling", "StaticEmbedding") for kind, _ in modules)
 
 
 def is_sparse_encoder(modules: Iterable[tuple[str, str]]) -> bool:

@@ -13,13 +13,16 @@ from pathlib import Path
 
 from ..errors import HubError, NotFoundError, OfflineError, nearest
 from ..files.download import Request, fetch_file, listing, no_download
+from ..files.folder import CheckpointFolder
 from ..optional import import_optional
 from ..options import Options
 from ..warning import warn
 from ..weights.files import choose_weight_file, is_index, read_index
-from .files import NESTED_FOLDER, Checkpoint, beside_weights_among, in_folder, in_gguf, nested_transformer
+from .files import NESTED_FOLDER, Checkpoint, beside_weights_among, first_file, in_folder, in_gguf, model_folder
 from .lock_file import LockEntry, used_files
+from .modules import MODULES
 from .names import GGUF, CheckpointRef
+from .static_folder import static_folder
 
 MAX_BESIDE = 1000  # files of a repository that are fetched beside its weights
 
@@ -53,7 +56,7 @@ def _in_cache(request: Request) -> Checkpoint:
     revision = request.revision or constants.DEFAULT_REVISION
     cache = request.cache_dir or constants.HF_HUB_CACHE
     first, found = request.file or "config.json", None
-    for name in (request.file,) if request.file else ("config.json", f"{NESTED_FOLDER}/config.json"):
+    for name in (request.file,) if request.file else ("config.json", f"{NESTED_FOLDER}/config.json", MODULES):
         found = try_to_load_from_cache(request.repo, name, cache_dir=cache, revision=revision)
         if isinstance(found, str):
             first = name
@@ -93,9 +96,7 @@ def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
     """Fetch what is needed and not cached; the weights last, so that a cache which has them has everything."""
     from ..weights.gguf.parts import check_all, parts_of
 
-    nested = None if request.file else nested_transformer(listed)
-    start = f"{nested}/" if nested else ""
-    first = request.file or f"{start}config.json"
+    first = request.file or first_file(listed)
     if first not in listed:
         files = [name for name in listed if name.endswith(GGUF)]
         instead = f"; 'name:file{GGUF}' means one of {', '.join(files[:5])}" if files and not request.file else ""
@@ -118,16 +119,16 @@ def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
             if part != request.file:
                 fetch(part)
         return in_gguf(request.display, folder, request.file, commit)
-    inside = [n.removeprefix(start) for n in listed if n.startswith(start)]
-    try:
-        chosen = choose_weight_file([n for n in inside if "/" not in n]) if request.weights else None
-    except NotFoundError as error:
-        raise NotFoundError(f"{request} has {error}") from error
+    start = f"{inner}/" if (inner := model_folder(listed)) else ""
+    inside = [n.removeprefix(start) for n in listed if n.startswith(start) and "/" not in n.removeprefix(start)]
+    chosen = _weights_among(inside, request) if request.weights else None
     beside = beside_weights_among(listed)
     if len(beside) > MAX_BESIDE:
         raise HubError(f"{request} has {len(beside):,} files beside its weights, expected {MAX_BESIDE:,} at most")
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(fetch, beside))
+    if chosen is None and static_folder(CheckpointFolder(folder)) is not None:  # whose sizes its weights say
+        chosen = _weights_among(inside, request)
     index = None
     if chosen is not None:
         path = fetch(start + chosen)
@@ -139,6 +140,13 @@ def _download(request: Request, commit: str, listed: list[str]) -> Checkpoint:
         for shard in shards:
             fetch(shard)
     return in_folder(request.repo, folder, commit, request.weights, index)
+
+
+def _weights_among(names: list[str], request: Request) -> str:
+    try:
+        return choose_weight_file(names)
+    except NotFoundError as error:
+        raise NotFoundError(f"{request} has {error}") from error
 
 
 def _folder_of(path: Path, name: str) -> Path:

@@ -114,6 +114,8 @@ def read_sentence_encoder(
                 raise UnsupportedError(
                     f"{folder.where(MODULES)}: a transformer in the folder {path!r}, and other modules before it"
                 )
+        elif kind == "StaticEmbedding" and pooling is None:
+            pooling, modes = {}, ("mean",)
         elif kind == "WeightedLayerPooling" and pooling is None:
             # Its input is there only if the model gives the states of all its layers; else the library skips it.
             if folder.json("config.json").get("output_hidden_states"):

@@ -228,16 +228,22 @@ class Embed(PromptedTask):
             if model.embeds is not None and pooling is None and not self.encoder.files:
                 y = self._project(model, batch)
                 return truncate(y if normalize is False else unit_length(y), first, bool(normalize))
-            x = ops.to_numpy(self.call(model, batch).last_hidden_state).astype(np.float32, copy=False)
-            mask = batch.attention_mask
-            if skip:
-                mask = mask & (np.arange(mask.shape[1]) >= skip)
-            y = pool(x, mask, self.encoder.pooling if pooling is None else (pooling,))
+            y = self._pool_states(model, batch, skip, self.encoder.pooling if pooling is None else (pooling,))
             for step in steps:
                 y = step(y)
             return truncate(y, first, bool(normalize))
 
         return lambda texts: (map_good(lambda text: before + text, texts), None, vectors)
+
+    def _pool_states(self, model: TextModel, batch: Encoding, skip: int, modes: tuple[str, ...]) -> np.ndarray:
+        """The states of texts, without their first `skip` tokens, pooled: (B, D * len(modes))."""
+        if not batch.input_ids.size:  # empty texts, of a tokenizer that adds no special tokens
+            return np.zeros((len(batch.input_ids), self.config.hidden_size * len(modes)), np.float32)
+        x = ops.to_numpy(self.call(model, batch).last_hidden_state).astype(np.float32, copy=False)
+        mask = batch.attention_mask
+        if skip:
+            mask = mask & (np.arange(mask.shape[1]) >= skip)
+        return pool(x, mask, modes)
 
     def _dimensions(self, pooling: str | None, truncate_dim: int | None) -> int:
         """The dimensions that a vector is cut to; InputError for more than it has."""
