@@ -73,6 +73,7 @@ def stub() -> str:
     imports = [
         "import os\nfrom pathlib import Path\nfrom typing import Any, Literal, overload\n"
         "from typing_extensions import Unpack",
+        "from .apps.markup import read_document as read_document",
         "from .apps.tables import TableExtractor as TableExtractor, extract_tables as extract_tables",
         "from .errors import ZooError as ZooError\nfrom .keywords import FindOptions, LoadOptions, ModelOptions",
         "from .pretrained import Pretrained\nfrom .tasks.base import Task",

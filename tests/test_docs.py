@@ -25,6 +25,7 @@ from benchmarks import jobs, pages
 from checks.blocks import PAGES, blocks
 from parity.checkpoints import build
 from parity.vocabularies import WRITERS
+from tests.image_text_checkpoint import write_image_text_checkpoint
 from tests.small_pdf import pdf, text
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
@@ -64,6 +65,8 @@ STAND_INS = {
 }
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 CHAT = "meta-llama/Llama-3.2-1B-Instruct"
+DOCLING = "ibm-granite/granite-docling-258M"
+OWN_WRITERS = {CHAT: write_chat_checkpoint, DOCLING: write_image_text_checkpoint}
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -78,7 +81,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def folder(name: str) -> Path:
         if name not in made:
             path = home / name
-            made[name] = write_chat_checkpoint(path) if name == CHAT else build(STAND_INS[name], path)
+            made[name] = OWN_WRITERS[name](path) if name in OWN_WRITERS else build(STAND_INS[name], path)
             if name == COLBERT:
                 add_projection(path)
             if name == LAYOUT:  # whose tokenizer in transformers takes boxes, too: parity has none
@@ -94,7 +97,7 @@ def place(built, minilm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     from_hub = zoo.hub.from_hub
 
     def found(name, *options, **more):
-        if name.text in (MINILM, CHAT, *STAND_INS):
+        if name.text in (MINILM, *OWN_WRITERS, *STAND_INS):
             folder = minilm if name.text == MINILM else built(name.text)
             return replace(local_checkpoint(as_name(folder), True), name=name.text, revision=COMMIT)
         return from_hub(name, *options, **more)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from .apps.markup import read_document
     from .apps.tables import TableExtractor, extract_tables
     from .keywords import FindOptions, LoadOptions, ModelOptions
     from .pretrained import Pretrained
@@ -32,6 +33,7 @@ __all__ = [
     "get_num_threads",
     "load",
     "load_model",
+    "read_document",
     "save",
     "set_num_threads",
 ]
@@ -145,11 +147,15 @@ def get_num_threads() -> int:
 
 
 def __getattr__(name: str) -> Any:
-    """Import `zoo.TableExtractor` and `zoo.extract_tables` when they are first used; say what other names are here."""
+    """Import what reads documents when it is first used; say what other names are here."""
     if name in ("TableExtractor", "extract_tables"):
         from .apps import tables
 
         return getattr(tables, name)
+    if name == "read_document":
+        from .apps.markup import read_document
+
+        return read_document
     here, instead = os.path.join(os.path.dirname(__file__), name), ""
     if not (os.path.isdir(here) or os.path.isfile(f"{here}.py")):  # `from zoo import ops` asks for modules, too
         from .peer_names import MODULE_NAMES, instead_of

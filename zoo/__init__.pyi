@@ -5,6 +5,7 @@ from typing import Any, Literal, overload
 
 from typing_extensions import Unpack
 
+from .apps.markup import read_document as read_document
 from .apps.tables import TableExtractor as TableExtractor
 from .apps.tables import extract_tables as extract_tables
 from .errors import ZooError as ZooError

@@ -75,6 +75,7 @@ COMMANDS: dict[str, str] = {
         "finetune",
         "table",
         "ocr",
+        "read",
         "example",
         "grits",
         "demo",

@@ -1,5 +1,5 @@
-"""TableTags: tables of OTSL tags (Lysak et al. 2023, https://arxiv.org/abs/2305.03393) that are rectangular while they
-are written.
+"""TableTags: tables of OTSL tags (Lysak et al. 2023, https://arxiv.org/abs/2305.03393) whose rows have one length and
+whose spans are rectangles while they are written.
 """
 
 from __future__ import annotations
@@ -32,19 +32,37 @@ class TableTags(NamedTuple):
         return cls(*named, cells)  # type: ignore[arg-type]  (none is None)
 
     def excluded_tokens(self, ids: np.ndarray, ends: Sequence[int]) -> tuple[int, ...]:
-        """The tokens that must not follow new ones (N,): rows of a table have as many cells as its first, and a text
-        does not end within one.  ends: the tokens that end a text.
+        """The tokens that must not follow new ones (N,): rows of a table have as many cells as its first, spans are
+        rectangles, and a text does not end within a table.  ends: the tokens that end a text.
         """
         begins = np.flatnonzero(ids == self.begin)
         if not len(begins) or (ids[begins[-1] :] == self.end).any():
             return ()
-        inside = ids[begins[-1] + 1 :]
-        is_cell, rows = np.isin(inside, self.cells), np.flatnonzero(inside == self.row_end)
-        count = int(is_cell[rows[-1] + 1 if len(rows) else 0 :].sum())
-        never = (self.begin, *ends)
-        if count == 0:
-            return (*never, self.row_end, self.left, self.cross, *(() if len(rows) else (self.up,)))
-        if not len(rows):
-            return (*never, self.up, self.cross)
-        width = int(is_cell[: rows[0]].sum())
-        return (*never, self.row_end, self.end) if count < width else (*never, *self.cells)
+        inside, never = ids[begins[-1] + 1 :], (self.begin, *ends)
+        *above, row = self._rows(inside)
+        count = len(row)
+        if not above:
+            return (*never, self.up, self.cross, *(() if count else (self.row_end, self.left)))
+        if count == len(above[-1]):
+            return (*never, *self.cells)
+        never = (*never, self.row_end, self.end) if count else (*never, self.row_end)
+        begin = self._span_begin(row)
+        if count and row[begin] == self.up and above[-1][count] in (self.left, self.cross):
+            return (*never, *(token for token in self.cells if token != self.cross))
+        no_left = not count or row[begin] == self.up
+        no_up = above[-1][count] in (self.left, self.cross)
+        return (*never, self.cross, *((self.left,) if no_left else ()), *((self.up,) if no_up else ()))
+
+    def _rows(self, inside: np.ndarray) -> list[list[int]]:
+        """The cells of the row before the one that is being written, if there is one, and of that."""
+        breaks = np.flatnonzero(inside == self.row_end)
+        cuts = [0, *(breaks + 1).tolist()]
+        parts = [inside[cuts[-1] :]] if len(cuts) == 1 else [inside[cuts[-2] : cuts[-1]], inside[cuts[-1] :]]
+        return [part[np.isin(part, self.cells)].tolist() for part in parts]
+
+    def _span_begin(self, row: Sequence[int]) -> int:
+        """The place in a row where the span that its last cell is of begins; 0 of an empty row."""
+        at = max(len(row) - 1, 0)
+        while at and row[at] in (self.left, self.cross):
+            at -= 1
+        return at

@@ -227,6 +227,21 @@ def _ocr(add: Add) -> None:
     add("--password", metavar="TEXT", help="password of an encrypted PDF")
 
 
+def _read(add: Add) -> None:
+    add("documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin")
+    named = "the checkpoint that reads: a name on the hub, 'org/name', or a folder"
+    add("--model", metavar="NAME", required=True, help=named)
+    add("-o", "--output", metavar="FILE", help=".md, .html or .json; '-' for stdout")
+    add("--format", choices=("md", "html", "json"), help="of stdout (md)")
+    add("--json", action="store_true", help="write JSON to stdout")
+    add("--prompt", metavar="TEXT", help="what is asked about each page (to convert it to DocTags or Markdown)")
+    most = "the most tokens of the answer about a page (8192, or what the context has room for)"
+    add("--max-new-tokens", type=_count, metavar="N", help=most)
+    add("--pages", metavar="N-M", help="pages of each document, such as 3-7,9 or 5-")
+    add("--dpi", type=float, default=144, metavar="N", help="resolution of a PDF's pages in pixels per inch (144)")
+    add("--password", metavar="TEXT", help="password of an encrypted PDF")
+
+
 def _grits(add: Add) -> None:
     add("true", metavar="TRUE", help="the true table, a .json or .html file")
     add("predicted", metavar="PREDICTED", help="the table to score, a .json or .html file")
@@ -334,6 +349,7 @@ ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
     "export": (_add_name, _hub, _as_json, _add_lock, _export),
     "table": (_finding, _add_lock, _threads, _on, _offline, _as_json, _table),
     "ocr": (_ocr, _threads, _on, _offline),
+    "read": (_read, _hub, _add_lock, _add_device, _threads),
     "grits": (_as_json, _grits),
     "finetune": (_hub, _add_lock, _finetune),
     "example": (_example,),

@@ -18,6 +18,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "documents": {
         "table": "the tables of PDFs and scans, as CSV, XLSX, JSON, ...",
         "ocr": "the text of scans and pictures, with its places",
+        "read": "pages by a model of images and texts, as Markdown, ...",
         "example": "a page to try table on",
         "grits": "the similarity of a table to the true one",
     },
@@ -37,7 +38,6 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 USAGE = """\
 usage: zoo COMMAND ...      zoo COMMAND --help lists its arguments
-
 first steps, with models that come with zoo:
   zoo example page.png; zoo table page.png      the cells of a table
   zoo run stories260k "Once upon a time"        a story
@@ -154,6 +154,21 @@ Lines in a script that no reader knows are written as [?], and their texts and c
   zoo ocr scans/*.pdf -o out.txt
   zoo ocr receipt.jpg --reader pp-ocrv6-small --format tsv
   zoo ocr chinese.png --reader pp-ocrv6-small -o out.json"""
+
+READ = """\
+Read documents with a model of images and texts, page by page, and write their headings, paragraphs, lists, tables,
+formulas and captions as Markdown, HTML or JSON.
+
+Each DOCUMENT is a PDF, an image (TIFF, GIF and WebP with all their pages), a folder of these, a pattern such as
+'scans/*.pdf', or '-' for stdin.  Models that answer in DocTags (Granite Docling, SmolDocling) also give the places of
+blocks; others are asked for Markdown with tables in HTML."""
+
+READ_MORE = """\
+An answer that was cut off, or whose markup is damaged, is read as far as it goes, and a line on stderr says so.
+
+  zoo read page.png --model ibm-granite/granite-docling-258M
+  zoo read report.pdf --pages 1-3 --model ibm-granite/granite-docling-258M --weights int8 -o report.md
+  zoo read scans/*.pdf --model Qwen/Qwen2.5-VL-3B-Instruct -o scans.html"""
 
 CHAT = """\
 Chat with a checkpoint.  Enter sends a message, Alt-Enter begins another line of it, and answers are streamed.  Ctrl-C
@@ -302,6 +317,7 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "export": (EXPORT, None),
     "table": (TABLE, TABLE_MORE),
     "ocr": (OCR, OCR_MORE),
+    "read": (READ, READ_MORE),
     "grits": (GRITS, None),
     "finetune": (FINETUNE, FINETUNE_MORE),
     "example": (EXAMPLE, None),

@@ -6,10 +6,8 @@ import argparse
 import sys
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
-from ...errors import ZooError, nearest, quantity
-from ...files.atomic_write import atomic_write
+from ...errors import ZooError, quantity
 from ...images.open import read_file
 from ...options import DEFAULTS
 from ...tasks.base import Progress
@@ -18,15 +16,12 @@ from ..batch.inputs import find_inputs
 from ..documents import Document, open_document
 from ..documents.ocr_formats import OCR_FORMATS, ReadPage
 from .fastest import fastest
-from .parser import UsageError
-from .terminal import Terminal
-
-STDIN = "-"
+from .output import STDIN, output_format, write_output
 
 
 def ocr(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
-    suffix = _suffix(args)
+    suffix = output_format(args, OCR_FORMATS, ".txt")
     inputs, passed_over = find_inputs([name for name in args.documents if name != STDIN])
     if passed_over:
         print(f"zoo: skipped {quantity(passed_over, 'file')} of other kinds than documents", file=sys.stderr)
@@ -50,7 +45,7 @@ def ocr(args: argparse.Namespace) -> None:
     for one in pages:
         if not one.page.lines:
             print(f"zoo: {one.name}: no text found", file=sys.stderr)
-    _write(OCR_FORMATS[suffix](pages), args)
+    write_output(OCR_FORMATS[suffix](pages), args, plain_text=suffix == ".txt")
     for error in errors:
         print(f"zoo: {error}", file=sys.stderr)
     if errors:
@@ -69,36 +64,3 @@ def _open(name: str, args: argparse.Namespace) -> Document:
     if name == STDIN:
         return open_document(read_file(sys.stdin.buffer, "stdin"), name="stdin", **options)
     return open_document(name, **options)
-
-
-def _suffix(args: argparse.Namespace) -> str:
-    """The suffix of the format to write: that of -o's file, or of --format or --json for stdout."""
-    is_file = args.output not in (None, STDIN)
-    if is_file and (args.json or args.format):
-        raise UsageError("--json and --format are for stdout: the format of a file is that of its suffix")
-    if args.json and args.format not in (None, "json"):
-        raise UsageError(f"--json and --format {args.format} exclude each other: give one of them")
-    given = Path(args.output).suffix.lower() if is_file else f".{args.format or ('json' if args.json else 'txt')}"
-    if given not in OCR_FORMATS:
-        known = ", ".join(OCR_FORMATS)
-        raise UsageError(f"{args.output}: {given or 'no suffix'}, expected one of {known}{nearest(given, OCR_FORMATS)}")
-    if is_file and any(_is_same(args.output, name) for name in args.documents):
-        raise UsageError(f"{args.output} is both an input and the output: choose another name for the output")
-    return given
-
-
-def _is_same(output: str, name: str) -> bool:
-    path, other = Path(output), Path(name)
-    return path.is_file() and other.exists() and path.samefile(other)
-
-
-def _write(text: str, args: argparse.Namespace) -> None:
-    if args.output in (None, STDIN):
-        return Terminal(sys.stdout, plain_text=not args.json and args.format in (None, "txt")).verbatim(text)
-    path = Path(args.output)
-    try:
-        with atomic_write(path) as partial:
-            partial.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as e:
-        raise ZooError(f"cannot write to {path}: {e.strerror or e}") from e
-    print(f"zoo: wrote {path}", file=sys.stderr)

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from ...errors import InputError, nearest
 from ...images.boxes import Box
 from ..tables import Table
 from ..tables.as_text import MARKUP
+from ..tables.export import write_text
 
 KINDS = ("title", "heading", "paragraph", "list_item", "table", "picture", "formula", "code", "caption", "footnote")
 KINDS = (*KINDS, "page_header", "page_footer")
+UNCLOSED_BLOCK = "a block that is not closed"
+# A formula inside of a text, between the marks of LaTeX.
+FORMULA = r"\\\((?:(?!\\\().)+?\\\)|\$(?=\S)[^$\n]+?(?<=\S)\$(?!\d)"
+_FORMULAS = re.compile(f"({FORMULA})")
+# The beginning of a line that would be a heading, a quotation, a formula or an item of a list.
+_BEGIN = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|>|\$\$|[-+](?:\s|$)|-[-\s]+$)")
+_CLOSING = re.compile(r"(?:^|(?<=\s))(?=#+$)")  # the end of a heading that Markdown would leave out
 
 
 @dataclass(frozen=True)
@@ -22,6 +34,7 @@ class Block:
 
     level: of a heading, from 1; of an item of a list, its depth from 1.  ordered: of an item of a numbered list.
     box: its place, (x0, y0, x1, y1) in parts of the page.  caption: of a table or a picture.  language: of code.
+    page: the number of its page in the document's file, from 1, if it is of a file.
     """
 
     kind: str
@@ -32,14 +45,21 @@ class Block:
     table: Table | None = None
     caption: str = ""
     language: str = ""
+    page: int | None = None
 
 
 @dataclass(frozen=True)
 class Document:
-    """The blocks of one page or several, in reading order.  doubts: what the text of tags was damaged by."""
+    """The blocks of one page or several, in reading order.
+
+    doubts: what the model's answers were damaged by.  source: the name of the file.  errors: of pages that could not be
+    read, and are left out.
+    """
 
     blocks: tuple[Block, ...]
     doubts: tuple[str, ...] = ()
+    source: str | None = None
+    errors: tuple[str, ...] = ()
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -47,10 +67,20 @@ class Document:
 
     def to_dict(self) -> dict[str, Any]:
         """The blocks as objects, without fields that say nothing; tables as `Table.to_dict`."""
-        return {"blocks": [_as_object(block) for block in self.blocks], "doubts": list(self.doubts)}
+        found = {"blocks": [_as_object(block) for block in self.blocks], "doubts": list(self.doubts)}
+        of_file = {"source": self.source, "errors": list(self.errors)}
+        return {**{name: value for name, value in of_file.items() if value}, **found}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a .md, .html or .json file, by the suffix, complete or not at all."""
+        suffix = os.path.splitext(path)[1].lower()
+        if suffix not in DOCUMENT_FORMATS:
+            expected = f"expected a name in {', '.join(DOCUMENT_FORMATS)}{nearest(suffix, DOCUMENT_FORMATS, 1)}"
+            raise InputError(f"cannot write to {os.fspath(path)}: {expected}")
+        write_text(text_of([self], suffix), path)
 
     def to_markdown(self) -> str:
         """GitHub Flavored Markdown, without headers and footers of pages."""
@@ -61,7 +91,7 @@ class Document:
                 numbers = [*numbers[: block.level], *[0] * (block.level - len(numbers))]
                 numbers[block.level - 1] += 1
                 mark = f"{numbers[block.level - 1]}." if block.ordered else "-"
-                parts.append((True, f"{'   ' * (block.level - 1)}{mark} {_escape(block.text)}"))
+                parts.append((True, f"{'   ' * (block.level - 1)}{mark} {_escape_line(block.text)}"))
                 continue
             numbers = []
             if block.kind not in ("page_header", "page_footer") and (text := _markdown(block)):
@@ -92,23 +122,34 @@ def _as_object(block: Block) -> dict[str, Any]:
 
 
 def _escape(text: str) -> str:
-    return MARKUP.sub(lambda found: f"\\{found[0]}", " ".join(text.split()))
+    """A text whose characters are no markup, but for formulas in it."""
+    parts = _FORMULAS.split(" ".join(text.split()))
+    return "".join(part if i % 2 else MARKUP.sub(lambda found: f"\\{found[0]}", part) for i, part in enumerate(parts))
+
+
+def _escape_line(text: str) -> str:
+    """A text that is a line of its own, or an item's."""
+    text = _escape(text)
+    found = _BEGIN.match(text)
+    return text if found is None else f"{found[1] or ''}\\{text[found.end() :]}"
 
 
 def _markdown(block: Block) -> str:
-    text, caption = _escape(block.text), _escape(block.caption)
+    text, caption = _escape(block.text), _escape_line(block.caption)
     if block.kind in ("title", "heading"):
         level = 1 if block.kind == "title" else min(block.level + 1, 6)
-        return f"{'#' * level} {text}"
+        return f"{'#' * level} " + _CLOSING.sub(r"\\", text)
     if block.table is not None:
         return (f"{caption}\n\n" if caption else "") + block.table.to_markdown().rstrip("\n")
     if block.kind == "picture":
-        return f"![{caption or text}]()"
+        return f"![{_escape(block.caption) or text}]()"
     if block.kind == "formula":
         return f"$$\n{block.text.strip()}\n$$"
     if block.kind == "code":
-        return f"```{block.language}\n{block.text.strip()}\n```"
-    return text
+        fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", block.text)), 0)
+        code = block.text.strip("\n")
+        return f"{fence}{block.language}\n{code}\n{fence}"
+    return _escape_line(block.text)
 
 
 def _html(block: Block) -> str:
@@ -125,3 +166,27 @@ def _html(block: Block) -> str:
     elements |= {"page_header": "header", "page_footer": "footer"}
     tag = elements.get(block.kind, "p")
     return f"<{tag}>{text}</{tag}>\n"
+
+
+# Suffix of a file -> what writes a document.
+DOCUMENT_FORMATS: dict[str, Callable[[Document], str]] = {
+    ".md": lambda document: document.to_markdown(),
+    ".html": lambda document: document.to_html(),
+    ".json": lambda document: document.to_json() + "\n",
+}
+
+
+def text_of(documents: Sequence[Document], suffix: str) -> str:
+    """The text of a file with documents, in one of DOCUMENT_FORMATS; a comment names each of several.
+
+    JSON is an array of documents.
+    """
+    if suffix == ".json":
+        return json.dumps([one.to_dict() for one in documents], ensure_ascii=False, indent=1) + "\n"
+    parts = []
+    for one in documents:
+        name = str(one.source).replace("--", "- -").replace(">", "")
+        said = f"<!-- {name} -->\n\n" if len(documents) > 1 else ""
+        parts.append(said + DOCUMENT_FORMATS[suffix](one))
+    head = '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Document</title>\n' if suffix == ".html" else ""
+    return head + "\n".join(parts)

@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from zoo.apps.doctags import read_doctags, table_of_otsl
-from zoo.apps.doctags.otsl import CELL_TAGS, RAGGED_ROWS, TORN_SPAN
-from zoo.apps.doctags.read import TEXT_BESIDE, UNCLOSED_BLOCK
+from zoo.apps.markup import read_doctags, table_of_otsl
+from zoo.apps.markup.doctags import TEXT_BESIDE
+from zoo.apps.markup.document import UNCLOSED_BLOCK
+from zoo.apps.markup.otsl import CELL_TAGS, RAGGED_ROWS, TOO_LARGE, TORN_SPAN
 from zoo.generate.table_tags import TableTags
 
 PAGE = """<doctag><page_header><loc_10><loc_5><loc_490><loc_20>A journal</page_header>
@@ -105,7 +106,9 @@ def test_a_thousand_decodings_with_the_grammar_are_rectangular():
             ids.append(int(scores[0].argmax()))
         if ids[-1] == names.index("</otsl>"):
             tables += 1
-            assert RAGGED_ROWS not in read_doctags("".join(names[i] for i in ids)).doubts
+            text = "".join(names[i] for i in ids)
+            assert RAGGED_ROWS not in read_doctags(text).doubts
+            assert TORN_SPAN not in read_doctags(text.replace("<ched>", "<fcel>")).doubts
             assert names.index("<end>") not in ids
     assert tables > 900
 
@@ -124,6 +127,47 @@ def test_damaged_documents_are_read_as_far_as_they_go():
     assert found.doubts == (TEXT_BESIDE, UNCLOSED_BLOCK)
     assert read_doctags("").blocks == ()
     assert read_doctags("only words").to_markdown() == "only words\n"
+
+
+def test_a_block_that_is_not_closed_ends_where_the_next_begins():
+    found = read_doctags("<doctag><text>cut<title>whole</title><otsl><fcel>1<nl><text>after</text></doctag>")
+    assert [(block.kind, block.text) for block in found.blocks] == [
+        ("paragraph", "cut"),
+        ("title", "whole"),
+        ("table", ""),
+        ("paragraph", "after"),
+    ]
+    assert found.doubts == (UNCLOSED_BLOCK,)
+    assert read_doctags("<code>if a<text>: pass<text>b</text>").blocks[0].text == "if a"
+
+
+def test_what_looks_like_a_tag_is_text():
+    found = read_doctags("<text>std::vector<int> of <b></text><otsl><fcel>map<k, v><fcel>a<nl></otsl>")
+    assert found.blocks[0].text == "std::vector<int> of <b>"
+    assert found.tables[0].rows() == [["map<k, v>", "a"]]
+
+
+def test_marks_charts_and_lists_within_items():
+    found = read_doctags(
+        "<checkbox_selected>yes</checkbox_selected><checkbox_unselected>no</checkbox_unselected>"
+        "<chart><loc_0><loc_0><loc_250><loc_500><bar_chart><fcel>a<fcel>1<nl><caption>Growth</caption></chart>"
+        "<unordered_list><list_item>one<unordered_list><list_item>two</list_item></unordered_list></list_item>"
+        "</unordered_list><picture><natural_image></picture>"
+    )
+    assert [block.text for block in found.blocks[:2]] == ["\N{BALLOT BOX WITH CHECK} yes", "\N{BALLOT BOX} no"]
+    chart = found.blocks[2]
+    assert (chart.kind, chart.caption, chart.box) == ("picture", "Growth", (0, 0, 0.5, 1))
+    assert chart.table is not None
+    assert chart.table.rows() == [["a", "1"]]
+    assert [(block.text, block.level) for block in found.blocks[3:5]] == [("one", 1), ("two", 2)]
+    assert found.doubts == ()
+
+
+def test_one_wide_row_and_many_short_ones_are_bounded():
+    text = "<fcel>a" * 4000 + "<nl>" + "<fcel>b<nl>" * 6000
+    found = table_of_otsl(text)
+    assert found.shape == (15, 4000)
+    assert TOO_LARGE in found.doubts
 
 
 def test_a_long_answer_takes_no_time_beyond_its_length():

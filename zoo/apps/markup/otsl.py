@@ -12,13 +12,16 @@ from collections.abc import Sequence
 
 from ...images.boxes import Box
 from ..tables import Cell, Table
+from ..tables.from_html import MIN_POSITIONS
 from ..tables.grid import MAX_POSITIONS
 
 TEXT_TAGS = ("fcel", "ched", "rhed", "srow")
 CELL_TAGS = (*TEXT_TAGS, "ecel", "lcel", "ucel", "xcel")
 _PIECES = re.compile(rf"<({'|'.join((*CELL_TAGS, 'nl'))})>([^<]*(?:<(?!(?:{'|'.join((*CELL_TAGS, 'nl'))})>)[^<]*)*)")
+HAS_CELLS = re.compile(rf"<(?:{'|'.join(CELL_TAGS)})>")
 RAGGED_ROWS = "rows of different lengths"
 TORN_SPAN = "a span without its cell"
+TOO_LARGE = "more positions than a table may have, so that its last rows are left out"
 
 Rows = list[list[tuple[str, str]]]  # the tag and the text of each cell
 
@@ -29,8 +32,17 @@ def table_of_otsl(text: str, box: Box | None = None) -> Table:
     A model that is not held to the grammar writes what is no table: rows of different lengths are filled with empty
     cells, a span without its cell becomes an empty one, and the table has the doubt that says so.
     """
-    rows, doubts = _rows(text), list[str]()
+    return table_of_rows(_rows(text), box)
+
+
+def table_of_rows(rows: Rows, box: Box | None = None) -> Table:
+    """The table of cells as OTSL has them, of each row the tag and the text of each; see `table_of_otsl`."""
+    doubts = list[str]()
     width = max(map(len, rows), default=0)
+    most = min(MAX_POSITIONS, MIN_POSITIONS + sum(map(len, rows)))  # a short answer may claim millions
+    if width * len(rows) > most:
+        doubts.append(TOO_LARGE)
+        rows, width = [row[:most] for row in rows[: most // width or 1]], min(width, most)
     if any(len(row) != width for row in rows):
         doubts.append(RAGGED_ROWS)
         rows = [[*row, *[("ecel", "")] * (width - len(row))] for row in rows]
@@ -59,7 +71,7 @@ def table_of_otsl(text: str, box: Box | None = None) -> Table:
 
 
 def _rows(text: str) -> Rows:
-    """The rows of cells, up to as many as a table may have."""
+    """The rows of cells, up to one more than a table may have."""
     rows: Rows = [[]]
     count = 0
     for found in _PIECES.finditer(text):
