@@ -161,6 +161,48 @@ def test_families_with_videos_answer_as_transformers_does(tmp_path, name):
         read.chat([{"role": "user", "content": [{"type": "video", "video": "a.mp4"}]}])
 
 
+def test_pixels_of_a_part_are_those_of_the_processor(tmp_path):
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    folder = write_qwen_vl_checkpoint(tmp_path / "model")
+    read: Any = zoo.load(folder)
+    file = json.loads((folder / "preprocessor_config.json").read_text())
+    image, least, most = noise(0, 90, 31), 100, 40 * (file["patch_size"] * file["merge_size"]) ** 2
+    for own in ({"max_pixels": 2000}, {"min_pixels": most, "max_pixels": 4 * most}, {"min_pixels": least}):
+        bounds = {**read.processor.size, **own}
+        size = {"shortest_edge": bounds["min_pixels"], "longest_edge": bounds["max_pixels"]}
+        theirs = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+        rows, columns = theirs(image, size=size, return_tensors="np")["image_grid_thw"][0][1:].tolist()
+        for part in (
+            {"type": "image", "image": png(image), **own},
+            {
+                "type": "image_url",
+                "image_url": {"url": f"data:image/png;base64,{base64.b64encode(png(image)).decode()}", **own},
+            },
+        ):
+            ids = ids_of(read.chat_ids([{"role": "user", "content": [part, {"type": "text", "text": "What?"}]}], {})[0])
+            assert int((ids == read.config.image_token_id).sum()) == rows * columns // file["merge_size"] ** 2
+    for own, problem in (
+        ({"max_pixels": 0}, "max_pixels = 0"),
+        ({"min_pixels": 9000, "max_pixels": 100}, "min_pixels 9000 is above max_pixels"),
+        ({"max_pixels": "many"}, "max_pixels = 'many'"),
+        ({"resized_height": 28}, "an image with resized_height = 28, which zoo does not know"),
+        ({"maxpixels": 28}, "did you mean 'max_pixels'"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            read.chat([{"role": "user", "content": [{"type": "image", "image": image, **own}]}])
+
+
+def test_tiles_have_no_number_of_pixels(read):
+    part = {"type": "image", "image": noise(0), "max_pixels": 9000}
+    with pytest.raises(
+        InputError, match="image: max_pixels = 9000, but the Idefics3ImageProcessor makes images of its"
+    ):
+        read.chat([{"role": "user", "content": [part]}])
+    del part["max_pixels"]
+    same = read.chat([{"role": "user", "content": [part]}], **TOKENS)
+    assert read.chat([{"role": "user", "content": [{**part, "detail": "low"}]}], **TOKENS) == same
+
+
 def test_paligemma_answers_as_transformers_does(tmp_path):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     import torch

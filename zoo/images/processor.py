@@ -217,6 +217,21 @@ class ImageProcessor:
             raise InputError(f"size is {size!r}, expected edges by name, such as {{'longest_edge': 1000}}")
         return replace(self, size=read_size(dict(size), None, square=True))
 
+    def with_pixel_bounds(self, bounds: Mapping[str, int]) -> ImageProcessor:
+        """A copy of a processor that resizes to a number of pixels, with other `min_pixels` or `max_pixels`."""
+        given = " and ".join(f"{key} = {value!r}" for key, value in bounds.items())
+        if self.size is None or "min_pixels" not in self.size:
+            fixed = f"the {self.family}ImageProcessor makes images of its own size: leave it out, or resize the image"
+            raise InputError(f": {given}, but {fixed}", argument="image")
+        size = {**self.size, **bounds}
+        try:
+            size = read_size(size, None, square=True)
+        except ConfigError as e:
+            raise InputError(f": {given}: {e}", argument="image") from None
+        if size["min_pixels"] > size["max_pixels"]:
+            raise InputError(f": {given}: min_pixels {size['min_pixels']} is above max_pixels", argument="image")
+        return replace(self, size=size)
+
     def output_size(self, height: int, width: int) -> tuple[int, int]:
         """(height, width) of an image of that size after resizing and cropping, before padding."""
         if self.crop is not None:

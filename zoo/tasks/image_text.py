@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
-from ..errors import ConfigError, InputError, UnsupportedError, ZooError, quantity
+from ..errors import ConfigError, InputError, UnsupportedError, ZooError, nearest, quantity
 from ..generate import GenerationConfig
 from ..generate.table_tags import TableTags
 from ..images import MAX_PIXELS, ImageProcessor
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 # What names the image of a part of a message, as in transformers, and in OpenAI's interface.
 PART_KEYS = ("image", "path", "url", "base64")
+# Least and most pixels that the image of a part is resized to, of Qwen's processors, and what OpenAI's interface adds
+# as a hint, which changes nothing here.
+PIXEL_KEYS, HINTS = ("min_pixels", "max_pixels"), ("detail", "cache_control")
 # A model of documents whose vocabulary has this special token answers in tags, all of which are special tokens.
 DOCTAG = "<otsl>"
 
@@ -122,9 +125,9 @@ class ImageText(Generate):
 
     def _chat_prompt(self, messages: Messages, shown: Mapping[str, Any]) -> Any:
         """The tokens of messages, whose contents may have parts {"type": "image", "image": ...}."""
-        plain, images = split_images(messages)
+        plain, images, bounds = split_images(messages)
         options = {name: shown[name] for name in ("data_format", "max_pixels") if name in shown}
-        tiles, grids = self._process(images, **options)
+        tiles, grids = self._process(images, bounds, **options)
         expansion = Expansion(self.places, grids)
         ids = self._prompt_ids(plain, expansion, {k: v for k, v in shown.items() if k not in options})
         if expansion.used != len(images):
@@ -155,18 +158,23 @@ class ImageText(Generate):
         return self.prompt_ids(expansion(prompt(text)), add_special_tokens=False)
 
     def _process(
-        self, images: Sequence[Any], data_format: str | None = None, max_pixels: int = MAX_PIXELS
+        self,
+        images: Sequence[Any],
+        bounds: Sequence[Mapping[str, int]],
+        data_format: str | None = None,
+        max_pixels: int = MAX_PIXELS,
     ) -> tuple[list[np.ndarray], list[tuple[Grid, int]]]:
         """The tiles of each image, and their grid with the vectors of one; InputError where they fill the context."""
         tiles: list[np.ndarray] = []
         grids: list[tuple[Grid, int]] = []
         total = 0
-        for i, image in enumerate(images):
+        for i, (image, own) in enumerate(zip(images, bounds, strict=True)):
             name = "image" if len(images) == 1 else f"image {i} of {len(images)}"
             if isinstance(image, str) and image.startswith("data:"):
                 image = data_uri_bytes(image, name)
             try:
-                done = self.processor(image, data_format=data_format, max_pixels=max_pixels)
+                processor = self.processor.with_pixel_bounds(own) if own else self.processor
+                done = processor(image, data_format=data_format, max_pixels=max_pixels)
             except InputError as e:
                 if e.argument is None or len(images) == 1:
                     raise
@@ -218,12 +226,14 @@ def user_messages(images: Sequence[Any], text: str) -> list[dict[str, Any]]:
     return [{"role": "user", "content": parts}]
 
 
-def split_images(messages: Messages) -> tuple[list[dict[str, Any]], list[Any]]:
-    """The messages as chat templates take them, and the images in their order.
+def split_images(messages: Messages) -> tuple[list[dict[str, Any]], list[Any], list[dict[str, int]]]:
+    """The messages as chat templates take them, and the images in their order, with the bounds of each.
 
-    A part of an image is {"type": "image"} with the image as image, path, url or base64, or OpenAI's image_url.
+    A part of an image is {"type": "image"} with the image as image, path, url or base64, or OpenAI's image_url, and may
+    have min_pixels and max_pixels.  InputError for a field that zoo does not know.
     """
     found: list[Any] = []
+    bounds: list[dict[str, int]] = []
 
     def plain_part(part: Any, where: str) -> Any:
         if isinstance(part, Mapping) and part.get("type") in ("video", "video_url"):
@@ -232,12 +242,19 @@ def split_images(messages: Messages) -> tuple[list[dict[str, Any]], list[Any]]:
             return part
         given: Any = part if part["type"] == "image" else part.get("image_url")
         given = given if isinstance(given, Mapping) else {"url": given}
+        known = ("type", "image_url", *PART_KEYS, *PIXEL_KEYS, *HINTS)
+        for key, value in {**part, **given}.items():
+            if key not in known and value is not None:
+                raise InputError(
+                    f"{where} is an image with {key} = {value!r:.40}, which zoo does not know{nearest(key, known)}"
+                )
         named = [key for key in PART_KEYS if given.get(key) is not None]
         if len(named) != 1:
             has = f"has {' and '.join(named)}" if named else "has no image"
             raise InputError(f"{where} is an image and {has}: expected one of {', '.join(PART_KEYS)}")
         value = given[named[0]]
         found.append(f"data:image/*;base64,{value}" if named[0] == "base64" else value)
+        bounds.append({key: own for key in PIXEL_KEYS if (own := given.get(key, part.get(key))) is not None})
         return {"type": "image"}
 
     plain: list[dict[str, Any]] = []
@@ -247,7 +264,7 @@ def split_images(messages: Messages) -> tuple[list[dict[str, Any]], list[Any]]:
             continue
         parts = [plain_part(part, f"messages[{i}], part {k},") for k, part in enumerate(content)]
         plain.append({**message, "content": parts})
-    return plain, found
+    return plain, found, bounds
 
 
 def as_parts(messages: list[dict[str, Any]], source: str) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from ...errors import InputError
 from ...images.data_uri import data_uri_bytes
+from ...tasks.image_text import PART_KEYS
 from .errors import ApiError
 from .tools import as_templates_expect
 
@@ -50,13 +51,20 @@ def read_images(messages: Sequence[Mapping[str, Any]], hosts: Collection[str]) -
                 count += 1
                 if count > MAX_IMAGES:
                     raise ApiError(400, f"more than {MAX_IMAGES} images in a request", param="messages")
-                parts.append({"type": "image", "image": _image_bytes(part, where, hosts)})
+                parts.append({**_other_fields(part), "type": "image", "image": _image_bytes(part, where, hosts)})
             elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
                 parts.append({"type": "text", "text": part["text"]})
             else:
                 raise ApiError(400, f"{where} is neither a text nor an image_url", param="messages")
         turns.append({**message, "content": parts})
     return turns
+
+
+def _other_fields(part: Mapping[str, Any]) -> dict[str, Any]:
+    """What a part says beside the image, such as max_pixels, which the task takes or refuses."""
+    given = part.get("image_url")
+    fields = {**part, **(given if isinstance(given, Mapping) else {})}
+    return {key: value for key, value in fields.items() if key not in ("image_url", *PART_KEYS)}
 
 
 def without_images(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
