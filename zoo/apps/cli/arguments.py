@@ -186,6 +186,8 @@ def _export(add: Add) -> None:
 
 def _table(add: Add) -> None:
     add("documents", nargs="+", metavar="DOCUMENT", help="a PDF, an image, a folder, a pattern; '-' for stdin")
+    instead = "a checkpoint of images and texts that reads whole pages, in place of all others (see zoo read --help)"
+    add.group("models")("--model", metavar="NAME", help=instead)
     add = add.group(OUTPUT)
     output = ".csv, .html, .md, .json, .xlsx, .jsonl or .parquet, or a folder; '-' for stdout"
     add("-o", "--output", metavar="FILE", help=output)

@@ -134,6 +134,7 @@ The words are a JSON list of objects: {"text": "Total", "box": [x0, y0, x1, y1]}
   zoo table table.png --no-detection --reader microsoft/trocr-base-printed -o table.csv
   zoo table page.png --detection microsoft/table-transformer-detection \\
     --structure microsoft/table-transformer-structure-recognition-v1.1-all
+  zoo table report.pdf --model ibm-granite/granite-docling-258M -o tables.json
   zoo table page.png --overlay cells.png --json
   zoo table report.pdf --format csv | head
   zoo table report.pdf -o tables.xlsx --review review.html

@@ -44,7 +44,13 @@ def table(args: argparse.Namespace) -> None:
     check_options(args)
     same = ("threshold", "padding", "device", "local_files_only", "lock", "dpi", "password")
     options = {name: getattr(args, name) for name in same}
-    config = extractor_config(args, straighten=not args.no_straighten, **options)
+    options["straighten"] = not args.no_straighten
+    if args.model is None:
+        config = extractor_config(args, **options)
+    else:
+        from ..markup.extractor import ModelExtractorConfig
+
+        config = ModelExtractorConfig(model=args.model, **options)
     if args.words is not None:
         config = replace(config, ocr="none")
     with temporary_folder() if "-" in args.documents else nullcontext() as folder:
@@ -289,6 +295,8 @@ def _stdin(folder: Path) -> str:
 
 
 def _no_table(name: str, args: argparse.Namespace) -> ZooError:
+    if args.model is not None:
+        return ZooError(f"{name}: {args.model} wrote no table")
     hint = "" if args.no_detection else ", or --no-detection if the whole image is one table"
     return ZooError(f"{name}: no table found; try a --threshold below {args.threshold:g}{hint}")
 

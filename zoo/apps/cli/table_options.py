@@ -20,6 +20,10 @@ from .parser import UsageError
 def check_options(args: argparse.Namespace) -> None:
     """Refuse options that exclude each other before anything is loaded."""
     check_finding(args)
+    if args.model is not None:
+        found = ("detection", "structure", "no_detection", "ocr", "reader", "padding")
+        for name in (*(name for name in found if getattr(args, name)), *(["threshold"] * (args.threshold != 0.5))):
+            raise UsageError(f"--model reads whole pages: leave out --{name.replace('_', '-')}")
     if args.words is not None and args.reader is not None:
         raise UsageError("--words are the text of the page, and --reader reads it: give one of them")
     if args.ocr is not None and args.words is not None:
