@@ -23,11 +23,14 @@ from tests.image_text_checkpoint import (
     write_qwen_vl_checkpoint,
 )
 from zoo.apps.cli import main
+from zoo.apps.cli.info import PAGE, describe
 from zoo.errors import BatchError, ConfigError, InputError, UnsupportedError, ZooError
 from zoo.generate import GenerationConfig, generate
 from zoo.inputs.image_prompt import ids_of
 from zoo.tasks.image_text import user_messages
 
+WRITERS = [write_image_text_checkpoint, write_llava_checkpoint, write_gemma3_checkpoint, write_paligemma_checkpoint]
+WRITERS += [write_qwen_vl_checkpoint, write_internvl_checkpoint]
 TOKENS = {"max_new_tokens": 10}
 
 
@@ -398,6 +401,15 @@ def test_info_knows_the_cache_and_the_tokens_of_a_tile(folder, capsys):
     of = json.loads(capsys.readouterr().out)["memory"]
     assert (of["image_tokens"], of["length"], of["cache_per_token"]) == (4, 600, 2 * 2 * 8 * 4 * 3)
     assert of["peak"]["float32"] > of["weights"]["float32"] + of["cache"]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_info_knows_the_tokens_of_a_page(tmp_path, write):
+    folder = write(tmp_path)
+    of, task = describe(str(folder))["memory"], zoo.load(folder)
+    tiles, ((grid, each),) = task._process([Image.new("RGB", PAGE[::-1])], [{}])
+    count = grid[0] * grid[1] + 1 if grid[0] else 1
+    assert (of["page_tiles"], of["page_tokens"]) == (count, count * each) == (len(tiles[0]), count * each)
 
 
 def test_onnx_answers_the_same(folder, read):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ...task_kinds import TaskKind
 
 DEFAULT_TOKENS = 4096  # tokens in the cache by default, if the checkpoint takes as many
+PAGE = 1684, 1191  # pixels of an A4 page at 144 dpi, height and width, as zoo read draws it
 SHOWN_NAMES = 4  # names in a terminal; JSON has all
 TEXT_SIZES = {
     "num_hidden_layers": "layers",
@@ -95,7 +96,7 @@ def describe(
         "labels": list(config.id2label.values()) if kind and kind.labelled else None,
         **({"processor": _processor(checkpoint)} if images else {"tokenizer": _tokenizer(checkpoint)}),
         "stored": _count_types(tensors),
-        "memory": _memory(config, tensors, batch, length, tp),
+        "memory": _memory(checkpoint, tensors, batch, length, tp),
         **read,
         "files": {file: (checkpoint.folder / file).stat().st_size for file in checkpoint.files},
     }
@@ -184,8 +185,26 @@ def _count_types(tensors: Sequence[TensorHeader]) -> dict[str, dict[str, int]]:
     return out
 
 
+def _page_plan(checkpoint: Checkpoint, model: Any) -> dict[str, int]:
+    """The tiles and the tokens of a page of PAGE's size; nothing if the processor cannot be read."""
+    from ...images import ImageProcessor
+
+    try:
+        processor = ImageProcessor.from_folder(checkpoint.contents, checkpoint.config.model_type)
+    except ZooError:
+        return {}
+    vision, cut = model.config.vision_config, processor.tiling or processor.crops
+    rows, columns = (0, 0) if cut is None else cut.grid(*PAGE)
+    tiles = rows * columns + 1
+    grid = getattr(vision, "grid", None)
+    if grid is None:  # images of any size
+        height, width = processor.output_size(*PAGE)
+        grid = height // vision.patch[0], width // vision.patch[1]
+    return {"page_tiles": tiles, "page_tokens": tiles * model.image_length(grid)}
+
+
 def _memory(
-    config: Any, tensors: Sequence[TensorHeader], batch: int, length: int | None, tp: int | None = None
+    checkpoint: Checkpoint, tensors: Sequence[TensorHeader], batch: int, length: int | None, tp: int | None = None
 ) -> dict[str, Any]:
     """The bytes of the weights in each precision, of the cache, and of a batch of that many rows of `length` tokens.
 
@@ -194,6 +213,7 @@ def _memory(
     from ...inputs.image_text import ImageTextCausalLM
     from ...registry import model_class
 
+    config: Any = checkpoint.config
     ranks = {}
     if tp is not None:
         split = Split(config, tp)
@@ -212,6 +232,7 @@ def _memory(
         model.config = config
         if (grid := getattr(config.vision_config, "grid", None)) is not None:  # None: images of any size
             out["image_tokens"] = model.image_length(grid)
+        out |= _page_plan(checkpoint, model)
         config, cls = config.text_config, cls.decoder_class
     most, width = (getattr(config, name, None) for name in ("max_position_embeddings", "hidden_size"))
     if not isinstance(most, int) or not isinstance(width, int):  # a model of images, or of two parts
@@ -286,7 +307,12 @@ def _show_memory(terminal: Terminal, of: Mapping[str, Any]) -> None:
     if "cache_per_token" in of:
         rows_of = f"cache of {of['batch']} x {of['length']} tokens"
         sizes = ("cache of a token", of["cache_per_token"]), (rows_of, of["cache"])
-        images = [("tokens of an image, or of a tile", str(of["image_tokens"]))] if "image_tokens" in of else []
+        images = [("tokens of an image, or of a tile", f"{of['image_tokens']:,}")] if "image_tokens" in of else []
+        if "page_tokens" in of:
+            tokens, tiles = of["page_tokens"], of["page_tiles"]
+            parts = f"{tiles} tiles, {tokens:,} tokens" if tiles > 1 else f"{tokens:,} tokens"
+            page = f"{parts}, {size_text(tokens * of['cache_per_token'])} of cache"
+            images.append((f"a page of {PAGE[1]} x {PAGE[0]} pixels", page))
         terminal.fields([*((name, size_text(size)) for name, size in sizes), *images])
 
 
