@@ -25,6 +25,14 @@ def test_linear(act):
     )
 
 
+def test_small_probabilities_keep_their_digits():
+    check(
+        lambda x: 1e5 * ops.activate(x - 12.0, "sigmoid"),
+        lambda x: 1e5 / (1 + np.exp(12 - x.astype(np.float64))),
+        [("B", "T")],
+    )
+
+
 def test_linear_of_several_matrices_and_of_rows():
     parts = random(5, 6), random(3, 6)
     whole, bias = on_numpy.rows(parts), random(8)
