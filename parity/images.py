@@ -29,7 +29,7 @@ def batches(
     """
     config, rng = model.config, np.random.default_rng(seed)
     if processor is None:
-        found = _random_images(config, seed)
+        found = _random_images(model, seed)
     else:
         first = pictures[0] if pictures else draw(*SIZES[0])
         several = [*pictures] if len(pictures) > 1 else [first, *(draw(*size) for size in SIZES[1:])]
@@ -63,10 +63,11 @@ def batches(
     return found
 
 
-def _random_images(config: Any, seed: int) -> list[Batch]:
-    """Two images of noise, and one, of the size that the config says."""
-    height, width = _pair(getattr(config, "image_size", 224))
-    shape = (2, height, width, getattr(config, "num_channels", 3))
+def _random_images(model: ImageModel, seed: int) -> list[Batch]:
+    """Two images of noise, and one, of the size that the config says, or of one that the model takes."""
+    size = _pair(getattr(model.config, "image_size", 224))
+    height, width = model.nearest_size(size) if model.any_size else size
+    shape = (2, height, width, getattr(model.config, "num_channels", 3))
     pixels = np.random.default_rng(seed).standard_normal(shape, np.float32)
     return [Batch("random pixels", {"pixel_values": pixels}), Batch("alone", {"pixel_values": pixels[1:] / 2})]
 

@@ -146,12 +146,18 @@ def _pad(model: TextModel, tokenizer: Tokenizer | None) -> int:
 
 
 def _random_texts(model: TextModel, limit: int, seed: int) -> list[Batch]:
-    """Random tokens, for a checkpoint without a tokenizer: padded on either side, alone, filling all positions."""
+    """Random tokens, for a checkpoint without a tokenizer: padded on either side, alone, filling all positions.
+
+    Each text ends with the end token that the config names: some models take their vector from its place.
+    """
     rng, size = np.random.default_rng(seed), model.config.vocab_size
     lengths = np.minimum(LENGTHS, limit)[:, None]
-    low, most, found = min(5, size - 1), int(lengths.max()), []
+    low, most, found, end = min(5, size - 1), int(lengths.max()), [], getattr(model.config, "eos_token_id", None)
     for name, mask in (("padded", np.arange(most) < lengths), ("left-padded", np.arange(most) >= most - lengths)):
-        ids = np.where(mask, rng.integers(low, size, mask.shape), _pad(model, None))
+        tokens = rng.integers(low, size, mask.shape)
+        if isinstance(end, int) and 0 <= end < size:
+            tokens[mask & (mask.cumsum(1) == lengths)] = end
+        ids = np.where(mask, tokens, _pad(model, None))
         arrays = {"input_ids": ids, "attention_mask": mask.astype(np.int64)}
         found.append(Batch(f"random, {name}", arrays, mask, pooled=name == "padded" or model.is_causal))
     for name, length in (("alone", min(60, limit)), ("longest", limit)):

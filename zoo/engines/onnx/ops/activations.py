@@ -29,7 +29,7 @@ def _quick_gelu(x: Symbol) -> Symbol:
 
 
 def _sigmoid(x: Symbol) -> Symbol:
-    """1 / (1 + e^-x): ONNX Runtime's own operator is off by 1e-7 at any x, which is the whole of a small probability."""
+    """1 / (1 + e^-x): ONNX Runtime's operator is off by 1e-7 at any x, all of a small probability."""
     return 1.0 / (exp(-1.0 * x) + 1.0)
 
 
