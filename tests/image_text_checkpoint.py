@@ -82,6 +82,14 @@ def write_llava_checkpoint(folder: Path) -> Path:
     return folder
 
 
+def write_got_ocr2_checkpoint(folder: Path) -> Path:
+    """A small random GOT-OCR 2.0, which has no chat template."""
+    write_image_text_checkpoint(folder, None, more=["<|im_start|>", "<|im_end|>", "<img>", "<imgpad>", "</img>"])
+    _write_model(folder, "GOT-OCR-2.0-hf", {"image_token_index": "<imgpad>"})
+    (folder / "processor_config.json").write_text(json.dumps({"processor_class": "GotOcr2Processor"}))
+    return folder
+
+
 def write_internvl_checkpoint(folder: Path) -> Path:
     """The same with a small random InternVL, whose preprocessor_config.json cuts no tiles: its processor does."""
     marks = ("<img>", "<IMG_CONTEXT>", "</img>", "<video>")

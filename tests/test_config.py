@@ -88,6 +88,7 @@ OF_PARTS = (
     "vision-encoder-decoder",
     "idefics3",
     "smolvlm",
+    "got_ocr2",
     "internvl",
     "llava",
     "metaclip_2",

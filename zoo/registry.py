@@ -430,6 +430,13 @@ FAMILIES: dict[str, Family] = {
         processor="DINOv3ViTImageProcessor",
     ),
     "gemma3": _GEMMA3,
+    "got_ocr2": replace(
+        _GEMMA3,
+        module="zoo.models.got_ocr2",
+        prefix="GotOcr2",
+        processor="GotOcr2ImageProcessor",
+        stages={**_GEMMA3.stages, "vision_model.layer": "vision_tower.layers"},
+    ),
     "idefics3": _IDEFICS3,
     "internvl": replace(
         _GEMMA3,

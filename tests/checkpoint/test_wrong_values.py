@@ -36,6 +36,7 @@ PARTS = {  # without which there is no config
     "vision-encoder-decoder": {"encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr"}},
     "idefics3": LOOKS,
     "smolvlm": LOOKS,
+    "got_ocr2": {"text_config": {"vocab_size": 151_860}, "vision_config": {}},
     "internvl": {"text_config": {"model_type": "qwen2"}, "vision_config": {}},
     "llava": {**LOOKS, "vision_config": {"model_type": "clip_vision_model"}},
     "gemma3": {"text_config": {"model_type": "gemma3_text"}, "vision_config": SIGLIP},

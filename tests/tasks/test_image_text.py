@@ -16,6 +16,7 @@ import zoo
 from tests.image_text_checkpoint import (
     OF_PARTS,
     write_gemma3_checkpoint,
+    write_got_ocr2_checkpoint,
     write_image_text_checkpoint,
     write_internvl_checkpoint,
     write_llava_checkpoint,
@@ -225,6 +226,23 @@ def test_paligemma_answers_as_transformers_does(tmp_path):
         assert found == processor.tokenizer.decode(ids, skip_special_tokens=False)
     with pytest.raises(InputError, match="the prompt has no image"):
         read.chat([{"role": "user", "content": "caption en"}])
+
+
+def test_got_ocr2_answers_as_transformers_does(tmp_path):
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    import torch
+
+    folder = write_got_ocr2_checkpoint(tmp_path / "model")
+    read: Any = zoo.load(folder)
+    processor = transformers.AutoProcessor.from_pretrained(folder, backend="pil")
+    model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
+    for asked, more in (("OCR: ", {}), ("OCR with format: ", {"format": True})):
+        inputs = processor(images=noise(0), return_tensors="pt", num_image_tokens=16, **more)
+        ours = read.chat_ids(user_messages([noise(0)], asked), {})[0]
+        assert list(ids_of(ours)) == inputs["input_ids"][0].tolist()
+        new = model.generate(**inputs, max_new_tokens=10, do_sample=False)[0, inputs["input_ids"].shape[1] :]
+        ids = [i for i in new.tolist() if i not in read.generation.eos_token_id]
+        assert read(noise(0), asked, **TOKENS) == processor.tokenizer.decode(ids, skip_special_tokens=False)
 
 
 def test_lists_give_lists_and_rows_are_those_alone(read):

@@ -190,4 +190,7 @@ PRESETS = {
 }
 
 # What transformers' processor of a model type passes to its image processor, whatever preprocessor_config.json says.
-PASSED_VALUES: dict[str, dict[str, Any]] = {"internvl": {"crop_to_patches": True}}
+PASSED_VALUES: dict[str, dict[str, Any]] = {
+    "got_ocr2": {"crop_to_patches": False, "min_patches": 1, "max_patches": 12},
+    "internvl": {"crop_to_patches": True},
+}

@@ -37,7 +37,7 @@ def _between_marks(begin: str, token: str, end: str) -> Callable[[Grid, int], st
 
 FAKE, GLOBAL, IMAGE = "<fake_token_around_image>", "<global-img>", "<image>"
 BEGIN, SOFT = "<start_of_image>", "<image_soft_token>"
-CONTEXT = "<IMG_CONTEXT>"
+CONTEXT, PAD = "<IMG_CONTEXT>", "<imgpad>"
 
 
 def _text_of_tiles(grid: Grid, count: int) -> str:
@@ -69,9 +69,19 @@ def _text_after_images(text: str) -> str:
     return f"{IMAGE.join([*images, ''])}<bos>{asked}\n"
 
 
+def _conversation_about_pages(text: str) -> str:
+    """GOT-OCR 2.0's: its one conversation, with the pages and what is asked about them."""
+    *pages, asked = text.split(PAD)
+    return (
+        "<|im_start|>system\nYou should follow the instructions carefully and explain your answers in detail.<|im_end|>"
+        f"<|im_start|>user\n<img>{PAD.join([*pages, ''])}</img>\n {asked}<|im_end|><|im_start|>assistant\n"
+    )
+
+
 # model_type of config.json -> how its prompts have images.
 PLACES: dict[str, ImagePlaces] = {
     "gemma3": ImagePlaces(BEGIN, _between_marks(BEGIN, SOFT, "<end_of_image>"), SOFT),
+    "got_ocr2": _plain_places(PAD)._replace(prompt=_conversation_about_pages),
     "idefics3": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
     "internvl": ImagePlaces(CONTEXT, _text_of_internvl, CONTEXT),
     "llava": _plain_places(IMAGE),

@@ -354,7 +354,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(
         ("mistral", "mixtral", "granite", "olmo2", "olmo3", "modernbert", "phi3", "glm4", "stablelm"), BACKEND
     ),
-    **dict.fromkeys(("ernie4_5", "llava", "smolvlm", "umt5"), BACKEND),
+    **dict.fromkeys(("ernie4_5", "got_ocr2", "llava", "smolvlm", "umt5"), BACKEND),
     **dict.fromkeys(("glm", "gpt_bigcode", "ministral", "nemotron", "xlm-roberta-xl"), BACKEND),
     "albert": "AlbertTokenizer",
     "camembert": "CamembertTokenizer",

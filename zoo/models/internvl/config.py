@@ -19,7 +19,6 @@ TEXT_CONFIGS: dict[str, type[LlamaConfig]] = {"qwen2": Qwen2Config, "qwen3": Qwe
 
 @dataclass(frozen=True, kw_only=True)
 class InternVLVisionConfig(VisionConfig):
-    aliases: ClassVar[Mapping[str, str]] = {"attention_dropout": "attention_probs_dropout_prob"}
     model_type: str = "internvl_vision"
     hidden_size: int = 1024
     num_hidden_layers: int = 24
@@ -30,6 +29,7 @@ class InternVLVisionConfig(VisionConfig):
     patch_size: int | list[int] | tuple[int, ...] = (14, 14)
     attention_bias: bool = False
     use_qk_norm: bool = False
+    attention_dropout: float = 0.0
     projection_dropout: float = 0.0
     norm_type: str = "layer_norm"
     use_mask_token: bool = False
@@ -38,7 +38,7 @@ class InternVLVisionConfig(VisionConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.fractions("projection_dropout")
+        self.fractions("attention_dropout", "projection_dropout")
         if self.norm_type not in ("layer_norm", "rms_norm"):
             raise ConfigError(f"norm_type = {self.norm_type!r}, expected 'layer_norm' or 'rms_norm'")
 

@@ -48,7 +48,7 @@ class Attention(Module):
         self.qkv = Linear.fuse(w, ["q_proj", "k_proj", "v_proj"], E, [E, E, E], bias=cfg.attention_bias)
         self.query_norm = RMSNorm(w / "q_norm", E, QUERY_NORM_EPS) if cfg.use_qk_norm else None
         self.key_norm = RMSNorm(w / "k_norm", E, QUERY_NORM_EPS) if cfg.use_qk_norm else None
-        self.dropout = Dropout(cfg.attention_probs_dropout_prob)
+        self.dropout = Dropout(cfg.attention_dropout)
         self.out = Linear(w / "projection_layer", E, E, dropout=cfg.projection_dropout)
 
     def __call__(self, x: Array) -> Array:

@@ -1,0 +1,208 @@
+"""GOT-OCR 2.0 (Wei et al. 2024, https://arxiv.org/abs/2409.01704): the encoder of SAM (Kirillov et al. 2023,
+https://arxiv.org/abs/2304.02643) over a page, whose squares of 4 x 4 patches become one vector each, and Qwen2, which
+reads these vectors in the places of <imgpad> tokens.
+
+Shapes: N images, h w patches, S patches of a window or all, E width of the encoder, H heads, K = E / H, C
+output_channels, F mlp_dim, I = h w / 16 tokens of an image, B rows, T tokens, D width of the decoder.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ... import ops
+from ...inputs import ImageInputs, ImageModel, TextInputs
+from ...inputs.image_text import ImageTextCausalLM, ImageTextModel
+from ...nn import Conv2d, Dropout, LayerNorm, Linear, Module
+from ...typing import Array
+from ...weights import NameMap, Weights
+from ..llama3.model import LlamaForCausalLM, LlamaModel
+from .config import GotOcr2Config, GotOcr2VisionConfig
+
+NAME_MAP = NameMap(
+    prefix="model",
+    base=("vision_tower", "multi_modal_projector", "language_model"),
+    renames={
+        r"^language_model\.lm_head\.": "lm_head.",
+        r"^language_model\.model\.": "model.language_model.",
+        r"^vision_tower\.": "model.vision_tower.",
+        r"^multi_modal_projector\.": "model.multi_modal_projector.",
+    },
+    ignored=(r"(^|\.)rotary_emb\.inv_freq$", r"^lm_head\."),
+)
+TIED_WEIGHTS = {"lm_head.weight": "model.language_model.embed_tokens.weight"}
+NECK_EPS = 1e-6
+
+Grid = tuple[int, int]  # h, w
+
+
+class GotOcr2ModelOutput(NamedTuple):
+    last_hidden_state: Array  # (B, T, D)
+
+
+class Embeddings(Module):
+    """The patches, with their positions added."""
+
+    def __init__(self, w: Weights, cfg: GotOcr2VisionConfig):
+        E, self.mask = cfg.hidden_size, None
+        self.projection = Conv2d(w / "patch_embed.projection", cfg.num_channels, E, cfg.patch, stride=cfg.patch)
+        self.position = w.get("pos_embed", (1, *cfg.grid, E))
+
+    def __call__(self, p: ImageInputs) -> Array:
+        """-> (N, h w, E)."""
+        x = self.projection(p.pixel_values) + self.position
+        return x.reshape(x.shape[0], -1, x.shape[3])
+
+
+class Attention(Module):
+    """Attention whose scores depend on how many rows, and how many columns, a key is away from its query, by products
+    of these distances' vectors with the query.
+
+    Such a product is one of the query's with a key, where both get more features: the query its products with the
+    vectors of all rows and all columns, the key a 1 at its own row and its own column.
+    """
+
+    def __init__(self, w: Weights, cfg: GotOcr2VisionConfig, side: int):
+        E, self.heads = cfg.hidden_size, cfg.num_attention_heads
+        self.qkv = Linear(w / "qkv", E, 3 * E, bias=cfg.qkv_bias)
+        self.rows, self.columns = (w.get(f"rel_pos_{axis}", (2 * side - 1, E // self.heads)) for axis in "hw")
+        self.dropout = Dropout(cfg.attention_dropout)
+        self.out = Linear(w / "proj", E, E)
+
+    def __call__(self, x: Array, side: int) -> Array:
+        """x (N, S, E), of a square of `side` rows of patches -> (N, S, E)."""
+        q, k, v = ops.split_heads(self.qkv(x), self.heads)
+        N, S, H, K = q.shape
+        patch = ops.arange(S, x)
+        y, column = patch // side, patch % side
+        turn = ops.cat([(column * side + y)[None]] * N, 0)  # where a square has each patch of its mirror image
+        of_columns = self._products(ops.take_rows(q.reshape(N, S, H * K), turn), self.columns, side)
+        of_rows = self._products(q, self.rows, side)
+        more = [part.reshape(N, S, H, side) for part in (of_rows, ops.take_rows(of_columns, turn))]
+        own = [(at[:, None] == ops.arange(side, x)[None])[None, :, None] for at in (y, column)]
+        nothing = ops.zeros((N, S, H, 2 * side), q)
+        ones = ops.where(ops.cat(own, 3), nothing + 1, nothing)
+        query = ops.cat([q * K**-0.5, *more], 3)
+        a = ops.attention(query, ops.cat([k, ones], 3), ops.cat([v, nothing], 3), scale=1.0, dropout=self.dropout.rate)
+        return self.out(a[..., :K].reshape(x.shape))
+
+    def _products(self, q: Array, table: Array, side: int) -> Array:
+        """Of queries (N, S, H K) with the vectors of the distances from their rows to all rows -> (N, S, H side)."""
+        at = ops.arange(side, q)
+        distances = ops.embedding(at[:, None] - at[None] + (side - 1), table, "distances")  # (side, side, K)
+        N, K = q.shape[0], table.shape[1]
+        keys = ops.cat([distances[None]] * N, 0).reshape(N * side, side, 1, K)
+        return ops.scores(q.reshape(N * side, -1, 1, K), keys).reshape(N, side**2, -1)
+
+
+class VisionLayer(Module):
+    def __init__(self, w: Weights, cfg: GotOcr2VisionConfig, layer: int):
+        E, F, self.window = cfg.hidden_size, cfg.mlp_dim, cfg.window(layer)
+        self.attention_norm = LayerNorm(w / "layer_norm1", E, cfg.layer_norm_eps)
+        self.attention = Attention(w / "attn", cfg, self.window or cfg.grid[0])
+        self.mlp_norm = LayerNorm(w / "layer_norm2", E, cfg.layer_norm_eps)
+        self.up, self.down = Linear(w / "mlp.lin1", E, F, act=cfg.hidden_act), Linear(w / "mlp.lin2", F, E)
+
+    def __call__(self, x: Array, grid: Grid) -> Array:
+        """x (N, h w, E) -> (N, h w, E)."""
+        y = self.attention_norm(x)
+        if self.window:  # with zeros where the last ones are not full, which are attended to as patches are
+            cut = ops.windows(y.reshape(y.shape[0], *grid, -1), self.window)
+            y = ops.from_windows(self.attention(cut, self.window), self.window, grid).reshape(x.shape)
+        else:
+            y = self.attention(y, grid[0])
+        y, x = self.mlp_norm.add(y, x)
+        return self.down(self.up(y), residual=x)
+
+
+class Neck(Module):
+    """E features of a patch -> C, which see those of the patches around it."""
+
+    def __init__(self, w: Weights, cfg: GotOcr2VisionConfig):
+        E, C = cfg.hidden_size, cfg.output_channels
+        self.narrow, self.norm = Conv2d(w / "conv1", E, C, 1, bias=False), LayerNorm(w / "layer_norm1", C, NECK_EPS)
+        self.conv = Conv2d(w / "conv2", C, C, 3, padding=1, bias=False)
+        self.last_norm = LayerNorm(w / "layer_norm2", C, NECK_EPS)
+
+    def __call__(self, x: Array) -> Array:
+        """x (N, h, w, E) -> (N, h, w, C)."""
+        return self.last_norm(self.conv(self.norm(self.narrow(x))))
+
+
+class VisionTower(ImageModel):
+    """SAM's encoder."""
+
+    config_class = GotOcr2VisionConfig
+
+    def __init__(self, w: Weights, cfg: GotOcr2VisionConfig):
+        self.config = cfg
+        self.embeddings = Embeddings(w, cfg)
+        self.layers = [VisionLayer(w / "layers" / i, cfg, i) for i in range(cfg.num_hidden_layers)]
+        self.neck = Neck(w / "neck", cfg)
+
+    def encode(self, p: ImageInputs) -> Array:
+        """-> (N, h w, C)."""
+        x = self.embeddings(p)
+        for layer in self.layers:
+            x = layer(x, p.grid)
+        x = self.neck(x.reshape(x.shape[0], *p.grid, -1))
+        return x.reshape(x.shape[0], -1, x.shape[3])
+
+
+class Connector(Module):
+    """Two convolutions that halve rows and columns, and a linear layer."""
+
+    def __init__(self, w: Weights, cfg: GotOcr2Config):
+        C, D = cfg.vision_config.output_channels, cfg.text_config.hidden_size
+        self.first = Conv2d(w / "conv_upsampler1", C, 2 * C, 3, stride=2, padding=1, bias=False)
+        self.second = Conv2d(w / "conv_upsampler2", 2 * C, D, 3, stride=2, padding=1, bias=False)
+        self.projection = Linear(w / "multimodal_projector", D, D)
+
+    def __call__(self, x: Array, grid: Grid) -> Array:
+        """x (N, h w, C) -> (N, I, D)."""
+        x = self.second(self.first(x.reshape(x.shape[0], *grid, -1)))
+        return self.projection(x.reshape(x.shape[0], -1, x.shape[3]))
+
+
+class GotOcr2Pretrained(ImageTextModel):
+    config_class = GotOcr2Config
+    name_map = NAME_MAP
+
+    def image_length(self, grid: Grid) -> int:
+        rows, columns = ((side + 3) // 4 for side in grid)
+        return rows * columns
+
+
+class GotOcr2Model(GotOcr2Pretrained):
+    """The encoder, the connector and the decoder's layers."""
+
+    is_base_model = True
+
+    def __init__(self, w: Weights, cfg: GotOcr2Config):
+        self.config = cfg
+        self.vision_model = VisionTower(w / "vision_tower", cfg.vision_config)
+        self.connector = Connector(w / "multi_modal_projector", cfg)
+        self.language_model = LlamaModel(w / "language_model", cfg.text_config)
+
+    def forward(self, t: TextInputs, p: ImageInputs | None = None) -> GotOcr2ModelOutput:
+        return GotOcr2ModelOutput(super().forward(t, p).last_hidden_state)
+
+
+class Decoder(LlamaForCausalLM):
+    """Qwen2 with its head, whose layers are those of the bare model."""
+
+    def __init__(self, w: Weights, cfg: GotOcr2Config, base_model: LlamaModel):
+        self.config, self.base_model = cfg.text_config, base_model
+        sizes = cfg.text_config.hidden_size, cfg.text_config.vocab_size
+        self.head = Linear(w / "lm_head", *sizes, bias=False, vocab=True)
+
+
+class GotOcr2ForConditionalGeneration(ImageTextCausalLM, GotOcr2Pretrained):
+    """Logits of the next token after images and text."""
+
+    tied = TIED_WEIGHTS
+    decoder_class = Decoder
+
+    def __init__(self, w: Weights, cfg: GotOcr2Config):
+        self.config, self.base_model = cfg, GotOcr2Model(w / "model", cfg)
+        self.language_model = Decoder(w, cfg, self.base_model.language_model)
