@@ -115,8 +115,15 @@ def _texts(model: TextModel, rng: np.random.Generator) -> Arguments:
             arrays["encoder_attention_mask"] = seen.astype(np.int64)
     if isinstance(model, ChoiceModel):
         arrays = {name: array.reshape(rows, 1, T) for name, array in arrays.items() if name != "position_ids"}
-    pools_last = model.is_causal and not getattr(config, "is_decoder", False)
-    return Arguments(arrays, (), mask, pools_last or bool(mask[:, 0].all()))
+    return Arguments(arrays, (), mask, _has_pooled_tokens(model, ids, mask))
+
+
+def _has_pooled_tokens(model: TextModel, ids: np.ndarray, mask: np.ndarray) -> bool:
+    """False where the token that the vector of a text is taken from is padding, whose state means nothing."""
+    if places := getattr(getattr(model, "base_model", model), "eos_positions", None):  # of CLIP
+        return bool(mask[np.arange(len(ids)), np.asarray(places(ids))].all())
+    pools_last = model.is_causal and not getattr(model.config, "is_decoder", False)
+    return pools_last or bool(mask[:, 0].all())
 
 
 def _other_inputs(model: TextModel, rows: int, T: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
