@@ -431,3 +431,29 @@ def pixel_shuffle(x, factor):
             for j in range(factor):
                 out[:, i::factor, j::factor, c] = x[:, :, :, (c * factor + i) * factor + j]
     return out
+
+
+def write_symbols(x, keys, weights, most):
+    w, rows = type(weights)(*map(_f64, weights)), []
+    x, keys = _f64(x), _f64(keys)
+    B, H, V = len(x), keys.shape[2], len(w.last)
+    states, last, ended = [np.zeros(H)] * B, [0] * B, [False] * B
+    for _ in range(most):
+        row = []
+        for b in range(B):
+            h = states[b]
+            e = np.array([w.score[0] @ np.tanh(key + w.query @ h + w.query_bias) for key in keys[b]])
+            e = np.exp(e - e.max()) / np.exp(e - e.max()).sum()
+            a = w.inputs @ np.concatenate([e @ x[b], np.eye(V)[last[b]]]) + w.inputs_bias
+            c = w.state @ h + w.state_bias
+            reset, update = (1 / (1 + np.exp(-(a + c)[i * H : (i + 1) * H])) for i in (0, 1))
+            states[b] = (1 - update) * np.tanh(a[2 * H :] + reset * c[2 * H :]) + update * h
+            y = w.last @ (w.first @ states[b] + w.first_bias) + w.last_bias
+            last[b] = int(y.argmax())
+            ended[b] |= last[b] == V - 1
+            row.append((y, states[b]))
+        rows.append(row)
+        if all(ended):
+            break
+    logits, states = (np.array([[one[i] for one in row] for row in rows]).transpose(1, 0, 2) for i in (0, 1))
+    return logits, states

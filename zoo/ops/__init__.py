@@ -15,7 +15,7 @@ What holds for every op and every backend
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..quant import QuantTensor
 from ..typing import Array
@@ -388,6 +388,33 @@ def take_rows(x: Array, index: Array) -> Array:
     """x (B, N, D), index (B, Q) integers in [0, N) -> (B, Q, D)."""
     charge((*index.shape, x.shape[-1]), "rows", 4)
     return backend(x).take_rows(x, index)
+
+
+class GruWeights(NamedTuple):
+    """The weights of `write_symbols`: C channels of what is read, H of the state, V symbols."""
+
+    query: Array  # (H, H), of the state
+    query_bias: Array  # (H,)
+    score: Array  # (1, H)
+    inputs: Array  # (3 H, C + V), of what was read and of the last symbol: reset, update and new state, as in torch
+    state: Array  # (3 H, H)
+    inputs_bias: Array  # (3 H,)
+    state_bias: Array  # (3 H,)
+    first: Array  # (H, H), from the state
+    first_bias: Array  # (H,)
+    last: Array  # (V, H), to the logits
+    last_bias: Array  # (V,)
+
+
+def write_symbols(x: Array, keys: Array, weights: GruWeights, most: int) -> tuple[Array, Array]:
+    """What a GRU with additive attention writes (Bahdanau et al. 2014, https://arxiv.org/abs/1409.0473).
+
+    x (B, S, C) is read by keys (B, S, H) -> logits (B, T, V) of each symbol, states (B, T, H).  The first state is 0,
+    the first symbol before it 0, each next one that of the largest logit.  It ends once every row has had symbol V - 1,
+    and after `most` symbols.
+    """
+    charge((x.shape[0], most, weights.state.shape[1] + weights.last.shape[0]), "symbols", 4)
+    return backend(x).write_symbols(x, keys, weights, most)
 
 
 # Ops for training, on torch only

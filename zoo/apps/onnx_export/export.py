@@ -159,6 +159,8 @@ def graphs_of(model: Any, precision: str = "float32", standard: bool = False) ->
     for one in model.graph_methods():
         policy = int8(one.method, *one.records) if precision == "int8" else None
         traced = trace(one.method, *one.records, output=one.output, standard=standard, precision=policy)
+        if any(node.op == "Loop" for node in traced.nodes):  # `checked` refuses it: it might never end
+            raise UnsupportedError(f"{type(model).__name__} has a loop in its graph, with which zoo exports none")
         found.append(GraphFile(one.file, method_of(one.method), traced))
     if model.step_decoder is None:
         return found

@@ -179,8 +179,9 @@ def _attribute(name: str, value: Any) -> Any:
     """A NumPy type as the format's number for it, a branch as its graph."""
     if isinstance(value, Branch):
         oh = _onnx().helper
-        output = oh.make_tensor_value_info(value.output, _type(value.dtype), None)
-        return oh.make_graph([_node(n) for n in value.nodes], name, [], [output])
+        sides = ([oh.make_tensor_value_info(one, _type(t), dims) for one, t, dims in side] for side in value[1:])
+        outputs, inputs = sides
+        return oh.make_graph([_node(n) for n in value.nodes], name, inputs, outputs)
     return _type(value) if isinstance(value, np.dtype) else value
 
 

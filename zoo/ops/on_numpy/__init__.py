@@ -31,6 +31,7 @@ from .pool import (
 )
 from .resize import interpolate
 from .sample import boxes_of_masks, centres, logit, sample, take_rows, top_rows
+from .symbols import write_symbols
 
 
 def embedding(ids: np.ndarray, table: np.ndarray | QuantTensor, name: str) -> np.ndarray:

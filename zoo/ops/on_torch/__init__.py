@@ -21,6 +21,7 @@ from .devices import constant, on_host
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax
 from .quantised import keep
+from .symbols import write_symbols
 from .vision import (
     adaptive_avg_pool2d,
     all_true,

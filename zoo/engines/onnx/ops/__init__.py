@@ -43,6 +43,7 @@ from .decoder import rope, rope_write_, rotary
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax
 from .symbol import Symbol
+from .symbols import write_symbols
 from .vision import (
     adaptive_avg_pool2d,
     avg_pool2d,

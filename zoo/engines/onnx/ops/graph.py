@@ -16,8 +16,8 @@ from .dims import NEGATIONS, Dim, terms_of, text_of
 
 MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
 _STANDARD_OPERATORS = """
-Abs Add And AveragePool Cast Clip Concat Conv ConvTranspose Cos CumSum DepthToSpace Div DynamicQuantizeLinear Equal
-Exp Expand Floor Gather GatherND Gelu Gemm Greater GreaterOrEqual GridSample HardSigmoid HardSwish Identity
+Abs Add And ArgMax AveragePool Cast Clip Concat Conv ConvTranspose Cos CumSum DepthToSpace Div DynamicQuantizeLinear
+Equal Exp Expand Floor Gather GatherND Gelu Gemm Greater GreaterOrEqual GridSample HardSigmoid HardSwish Identity
 InstanceNormalization LayerNormalization LeakyRelu Less LessOrEqual Log MatMul MatMulInteger Max MaxPool Min Mod Mul
 Neg Not Or Pad Pow Range ReduceMax ReduceMean ReduceSum Relu Reshape Resize ScatterElements Shape Sigmoid Sin Slice
 Softmax Softplus Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Unsqueeze Where
@@ -46,11 +46,19 @@ class Node(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A graph inside the graph, which reads the names around it and has no constants of its own."""
+    """A graph inside the graph, which reads the names around it and has no constants of its own.
+
+    outputs, inputs: their names, types and shapes; a length that is not fixed is None.
+    """
 
     nodes: tuple[Node, ...]
-    output: str
-    dtype: np.dtype
+    outputs: tuple[tuple[str, np.dtype, tuple[int | None, ...] | None], ...]
+    inputs: tuple[tuple[str, np.dtype, tuple[int | None, ...] | None], ...] = ()
+
+
+def fixed_lengths(shape: Sequence[int]) -> tuple[int | None, ...]:
+    """A shape whose dynamic lengths are None."""
+    return tuple(None if isinstance(n, Dim) else int(n) for n in shape)
 
 
 class Recipe:
@@ -160,9 +168,40 @@ class GraphBuilder:
         self.nodes, self.memo, self._lengths = [], dict(self.memo), dict(self._lengths)
         try:
             y = make()
-            return Branch(tuple(self.nodes), y.name, y.dtype), y
+            return Branch(tuple(self.nodes), ((y.name, y.dtype, None),)), y
         finally:
             self.nodes, self.memo, self._lengths = outside
+
+    def loop(self, most: int, state: Sequence[Any], step: Callable[..., Any]) -> tuple[str, ...]:
+        """The names of arrays with an axis of their own, the first, for the steps of a loop: up to `most`.
+
+        state: arrays before the first step.  step: of the arrays of the state -> a bool, whether another step follows,
+        the state's next arrays, and the results of the step, one for each name.
+
+        Only for graphs that stay in the cache: an export with a loop would be refused.
+        """
+        count, self._count = self._count, self._count + 1
+        names = [f"state_{count}_{i}" for i in range(len(state))]
+        given = [type(one)(self, name, one.shape, one.dtype) for name, one in zip(names, state, strict=True)]
+        outside = self.nodes, self.memo, self._lengths
+        self.nodes, self.memo, self._lengths = [], dict(self.memo), dict(self._lengths)
+        try:
+            goes_on, after, results = step(*given)
+            # An output of its own for each: one array may be both state and result.
+            named = {f"next_{count}_{i}": one for i, one in enumerate(after)}
+            named |= {f"result_{count}_{i}": one for i, one in enumerate(results)}
+            nodes = (*self.nodes, *(Node("Identity", (one.name,), (name,), {}) for name, one in named.items()))
+        finally:
+            self.nodes, self.memo, self._lengths = outside
+        outputs = [(goes_on.name, goes_on.dtype, ())]
+        outputs += [(name, one.dtype, fixed_lengths(one.shape)) for name, one in named.items()]
+        inputs = [(f"step_{count}", np.dtype(np.int64), ()), (f"goes_{count}", np.dtype(np.bool_), ())]
+        inputs += [(one.name, one.dtype, fixed_lengths(one.shape)) for one in given]
+        body = Branch(nodes, tuple(outputs), tuple(inputs))
+        found = tuple(f"loop_{count}_{i}" for i in range(len(state) + len(results)))
+        first = [self.store(np.array(most, np.int64)), self.store(np.array(True)), *(one.name for one in state)]
+        self.nodes.append(Node("Loop", tuple(first), found, {"body": body}))
+        return found[len(state) :]
 
     def store(self, *parts: np.ndarray | QuantRows | Made, name: str | None = None) -> str:
         """Add a constant and return its name; the same arrays, and small equal ones, are stored once."""
