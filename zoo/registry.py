@@ -375,6 +375,13 @@ FAMILIES: dict[str, Family] = {
     "pp_ocrv5_mobile_det": _text_detector("pp_ocrv5_mobile_det", "PPOCRV5MobileDet", "blocks", bare=()),
     "pp_ocrv6_small_det": _text_detector("pp_ocrv6_small_det", "PPOCRV6SmallDet", "blocks"),
     "pp_ocrv6_medium_det": _text_detector("pp_ocrv6_medium_det", "PPOCRV6MediumDet", "blocks"),
+    "slanet": Family(
+        module="zoo.models.slanet",
+        prefix="SLANet",
+        heads=("ForTableRecognition",),
+        processor="SLANeXtImageProcessor",
+        stages={"layer": "vision_backbone.encoder.blocks"},
+    ),
     "uvdoc": Family(
         module="zoo.models.uvdoc",
         prefix="UVDoc",

@@ -199,6 +199,13 @@ _tiny_reader = partial(
     processor=LINE,
     gains={**_GAINS, "stem2a.normalization.running_mean": 4, "fc2.weight": 0.1},
 )
+_TINY_SLANET: dict[str, Any] = {"post_conv_out_channels": 16, "hidden_size": 24, "max_text_length": 5}
+_TINY_SLANET_STAGES = {"model_type": "pp_lcnet", "scale": 1.0, "divisor": 4, **_MOBILE_STAGES}
+_TINY_SLANET["backbone_config"] = {**_TINY_SLANET_STAGES, "block_configs": _TINY_MOBILE_PAGE_BLOCKS}
+_slanet = partial(OcrSpec, model_type="slanet", architecture="SLANetForTableRecognition", tiny=_TINY_SLANET)
+_SLANET_GAINS = {"_convolution.convolution": 2, "squeeze_excitation_module.convolutions.2": 2, "score": 5}
+_SLANET_GAINS |= {"encoder.convolution.normalization.bias": 4, "hidden_to_hidden.bias": 15}
+_SLANET_GAINS["bottlenecks.0.conv1.convolution"] = 2
 
 SPECS: dict[str, OcrSpec] = {
     "pp-lcnet-table-cls": _lcnet(
@@ -267,4 +274,5 @@ SPECS: dict[str, OcrSpec] = {
         like="PaddlePaddle/PP-OCRv6_small_det_safetensors", architecture="PPOCRV6SmallDetForObjectDetection", full=True
     ),
     "pp-ocrv6-small-det-bare": _detector(like="save_pretrained", architecture="PPOCRV6SmallDetModel"),
+    "slanet": _slanet(like="PaddlePaddle/SLANet_plus_safetensors", processor=PAGE, gains=_SLANET_GAINS),
 }

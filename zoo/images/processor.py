@@ -125,6 +125,8 @@ class ImageProcessor:
             values["size"] = {f"{near}_height": height, f"{near}_width": width, "step": values["ensure_multiple_of"]}
         if "resize_short" in preset.defaults and values["resize_short"] is not None:
             values["size"] = {"rounded_shortest_edge": values["resize_short"], "step": values["size_divisor"] or 1}
+        if preset.keeps_shape:
+            values["size"] = {"longest_edge": max(read_height_width("size", values["size"]))}
         if "crop_pct" in preset.defaults:
             values |= _cropped_part(values)
         on = {step: _flag(step, values.get(step)) for step in _STEPS}

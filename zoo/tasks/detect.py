@@ -131,27 +131,40 @@ class Detect(ImageTask):
                 given[i] = result_or_error(opened, image, i, len(given))
 
         def compute(pixel_values: Array, sizes: Sequence[tuple[int, int]], pixel_mask: Any = None) -> list[Any]:
-            out = self.call(pixel_values, pixel_mask)
-            order = floats(out.order_logits) if hasattr(out, "order_logits") else [None] * len(sizes)
-            return list(zip(floats(out.logits), floats(out.pred_boxes), order, sizes, strict=True))
+            return list(zip(self.outputs(pixel_values, sizes, pixel_mask), sizes, strict=True))
 
         rows = self.rows(
             given, compute, processor=processor, progress=progress, data_format=data_format, max_pixels=max_pixels
         )
-        labels = self.config.id2label
-        names = [labels[i] for i in sorted(labels)]
 
         def detections(one: tuple[Any, Any]) -> Detections:
-            (logits, boxes, order, height_width), image = one
-            how: Any = {"threshold": threshold, "rule": rule, "order_logits": None if order is None else order[None]}
-            (found,) = post_process_object_detection(logits[None], boxes[None], [height_width], labels, **how)
-            if order is None:
-                found.sort(key=lambda d: -d.score)
+            (output, height_width), image = one
             again = partial(open_image, image, data_format=data_format, max_pixels=max_pixels)
-            return Detections(found, height_width, names, again)
+            return Detections(self.objects(output, threshold, rule), height_width, self.labels, again)
 
         found = [result_or_error(detections, one, i, len(given)) for i, one in enumerate(pair_with_inputs(rows, given))]
         return collect_results(found, single)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels that it knows; they decide the colours of a drawing."""
+        names = self.config.id2label
+        return tuple(names[i] for i in sorted(names))
+
+    def outputs(
+        self, pixel_values: Array, sizes: Sequence[tuple[int, int]], pixel_mask: Array | None = None
+    ) -> list[Any]:
+        """What `objects` reads of each of B images; the arguments are those of `compute` in `ImageTask.rows`."""
+        out = self.call(pixel_values, pixel_mask)
+        order = floats(out.order_logits) if hasattr(out, "order_logits") else [None] * len(sizes)
+        return list(zip(floats(out.logits), floats(out.pred_boxes), order, sizes, strict=True))
+
+    def objects(self, output: Any, threshold: float, rule: str) -> list[Detection]:
+        """The objects of an image, in the order of the result."""
+        logits, boxes, order, size = output
+        how: Any = {"threshold": threshold, "rule": rule, "order_logits": None if order is None else order[None]}
+        (found,) = post_process_object_detection(logits[None], boxes[None], [size], self.config.id2label, **how)
+        return found if order is not None else sorted(found, key=lambda d: -d.score)
 
     def call(self, pixel_values: Array, pixel_mask: Array | None = None) -> Any:
         """The output of the model.  pixel_values (B, Y, X, 3), pixel_mask (B, Y, X) or None."""

@@ -227,7 +227,7 @@ def load_detector(given: Any, name: str, labels: Sequence[str], loading: Mapping
     if not isinstance(given, Callable):
         raise InputError(f"{name} is of type {type(given).__name__}, expected a name, a folder or a detector")
     config = getattr(given, "config", None)
-    known = [] if config is None else list(config.id2label.values())
+    known = [] if config is None else list(getattr(given, "labels", config.id2label.values()))
     spelled = map(str.lower, known) if name == "detection" else known
     if config is not None and not set(labels) <= set(spelled):
         raise UnsupportedError(
