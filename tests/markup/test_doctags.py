@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from zoo.apps.markup import read_doctags, table_of_otsl
+from zoo.apps.markup import read_doctags, read_markup, table_of_otsl
 from zoo.apps.markup.doctags import TEXT_BESIDE
 from zoo.apps.markup.document import UNCLOSED_BLOCK
 from zoo.apps.markup.otsl import CELL_TAGS, RAGGED_ROWS, TOO_LARGE, TORN_SPAN
@@ -161,6 +161,22 @@ def test_marks_charts_and_lists_within_items():
     assert chart.table.rows() == [["a", "1"]]
     assert [(block.text, block.level) for block in found.blocks[3:5]] == [("one", 1), ("two", 2)]
     assert found.doubts == ()
+
+
+def test_marks_of_items_are_the_lists_own():
+    found = read_doctags(
+        "<ordered_list><list_item>1. one</list_item><list_item>2) two</list_item><list_item>7. seven</list_item>"
+        "</ordered_list><unordered_list><list_item>\u2022 a</list_item><list_item>-5 b</list_item></unordered_list>"
+    )
+    assert [block.text for block in found.blocks] == ["one", "two", "7. seven", "a", "-5 b"]
+
+
+def test_text_in_no_cell_is_kept():
+    found = read_doctags("<otsl>before<fcel>a<lcel>b<ecel>c<nl>d<fcel>e<fcel>f<fcel>g<nl></otsl>")
+    assert found.tables[0].rows() == [["a", "a", "c"], ["e", "f", "g"]]
+    assert found.blocks[1].text == "before b d"
+    assert found.doubts == (TEXT_BESIDE,)
+    assert read_markup("<fcel>a<nl>b").blocks[1].text == "b"
 
 
 def test_one_wide_row_and_many_short_ones_are_bounded():

@@ -9,7 +9,7 @@ import pytest
 
 from zoo.apps.markup import Block, Document, read_markdown, read_markup
 from zoo.apps.markup.document import UNCLOSED_BLOCK
-from zoo.apps.markup.html import DAMAGED_TABLE, read_html
+from zoo.apps.markup.html import DAMAGED_TABLE, TEXT_BESIDE_CELLS, read_html
 from zoo.apps.markup.otsl import RAGGED_ROWS
 
 PAGE = """\
@@ -139,7 +139,8 @@ def test_a_page_of_html():
         ("<table><td>a</td><td>b</td></table>", [["a", "b"]], {DAMAGED_TABLE}),
         ("<table><tr><td>a<table><tr><td>b</td></tr></table>", [["a"], ["b"]], {DAMAGED_TABLE, UNCLOSED_BLOCK}),
         ("<table></table>", [], set()),
-        ("<table>no cell</table>", [], set()),
+        ("<table>no cell</table>", [], {TEXT_BESIDE_CELLS}),
+        ("<table>a &lt;<tr><td>b</td> c</tr></table>", [["b"]], {TEXT_BESIDE_CELLS}),
         ("<table>", [], {UNCLOSED_BLOCK}),
         ('<table><tr><td rowspan="9999999">a</td></tr></table>', [["a"]], {DAMAGED_TABLE}),
         ("| a | b |\n|---|---|\n| c |\n| d | e | f |", [["a", "b", ""], ["c", "", ""], ["d", "e", "f"]], {RAGGED_ROWS}),

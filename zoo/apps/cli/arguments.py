@@ -83,8 +83,8 @@ def _add_lock(add: Add) -> None:
 def _on(add: Add) -> None:
     add = add.group(ENGINE)
     device = "cpu (NumPy); onnx, onnx:cuda, ... (ONNX Runtime); openvino; cuda, cuda:1, torch:cpu (torch); auto "
-    device += "(ZOO_DEVICE, or else the fastest that is installed).  The default is auto for chat, demo, map and "
-    device += "several pages of table, and cpu otherwise"
+    device += "(ZOO_DEVICE, or else the fastest that is installed).  The default is auto for chat, demo, map, read "
+    device += "and several pages of table, and cpu otherwise"
     add("--device", help=device)
 
 

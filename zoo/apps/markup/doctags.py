@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ...images.boxes import Box
 from .document import UNCLOSED_BLOCK, Block, Document
-from .otsl import CELL_TAGS, HAS_CELLS, table_of_otsl
+from .otsl import CELL_TAGS, HAS_CELLS, table_of_otsl, text_beside_cells
 
 GRID = 500  # <loc_N> counts in this many parts of a page's side
 BLOCKS = {
@@ -25,6 +27,7 @@ MARKS = {"checkbox_selected": "\N{BALLOT BOX WITH CHECK} ", "checkbox_unselected
 _HEADING = re.compile(r"section_header_level_([1-6])")
 _TAG = re.compile(rf"<(/?)({'|'.join((*BLOCKS, *LISTS, 'doctag', 'page_break'))}|{_HEADING.pattern})>")
 _PLACE = re.compile(r"^\s*<loc_(\d{1,3})><loc_(\d{1,3})><loc_(\d{1,3})><loc_(\d{1,3})>")
+_BULLET = re.compile(r"[-*\u00b7\u2022\u2023\u2043\u25aa\u25cf\u25cb\u25e6]\s+")
 _LANGUAGE = re.compile(r"^<_([^<>_]{1,30})_>")
 _CAPTION = re.compile(r"<caption>((?:(?!<caption>).)*?)</caption>", re.DOTALL)
 _OTHER_TAGS = re.compile(rf"{_TAG.pattern}|</?(?:loc_\d+|inline|group|chart|empty_value|{'|'.join(CELL_TAGS)}|nl)>")
@@ -34,7 +37,8 @@ TEXT_BESIDE = "text outside of a block"
 
 def read_doctags(text: str) -> Document:
     """The document of a model's answer; what is damaged is read as far as it goes, and is a doubt of the document."""
-    blocks, doubts, lists = list[Block](), list[str](), list[bool]()
+    blocks, doubts = list[Block](), list[str]()
+    lists = list[tuple[bool, int]]()  # of those around: True for a numbered one, and the items so far
     at, endless = 0, set[str]()  # endless: blocks of text as it stands that have no end from here on
 
     def add_beside(found: str) -> None:
@@ -49,14 +53,20 @@ def read_doctags(text: str) -> Document:
             if closes:
                 del lists[-1:]
             else:
-                lists.append(LISTS[name])
+                lists.append((LISTS[name], 0))
         elif not closes and (name in BLOCKS or found[3]):
             end, after = _end_of(text, name, at, endless)
             inner = _TAG.match(text, end) if name == "list_item" else None  # a list within an item ends its text
             if end == after and not (inner and inner[2] in LISTS and not inner[1]):
                 doubts.append(UNCLOSED_BLOCK)
-            level = int(found[3]) if found[3] else max(len(lists), 1)
-            blocks.append(_block(name, text[at:end], level, bool(lists and lists[-1])))
+            if name == "list_item" and lists:
+                lists[-1] = lists[-1][0], lists[-1][1] + 1
+            block = _block(name, text[at:end], lists)
+            blocks.append(replace(block, level=int(found[3])) if found[3] else block)
+            if block.table is not None:
+                content = _CAPTION.sub("", _place(text[at:end])[1])
+                beside = text_beside_cells(content)
+                add_beside(_ANY_TAG.sub("", beside) if block.kind == "picture" else beside)
             at = after
     add_beside(text[at:])
     doubts += [doubt for block in blocks if block.table is not None for doubt in block.table.doubts]
@@ -80,7 +90,8 @@ def _end_of(text: str, name: str, at: int, endless: set[str]) -> tuple[int, int]
     return len(text), len(text)
 
 
-def _block(name: str, content: str, level: int, ordered: bool) -> Block:
+def _block(name: str, content: str, lists: Sequence[tuple[bool, int]]) -> Block:
+    """The block of a tag and what it holds, within these lists."""
     kind = BLOCKS.get(name, "heading")
     box, content = _place(content)
     caption = ""
@@ -95,9 +106,12 @@ def _block(name: str, content: str, level: int, ordered: bool) -> Block:
         language, content = named[1].lower(), content[named.end() :]
     if kind not in ("code", "formula"):
         content = (_ANY_TAG if kind == "picture" else _OTHER_TAGS).sub("", content)
-    own = level if kind in ("heading", "list_item") else 1
     text = f"{MARKS.get(name, '')}{content.strip()}"
-    return Block(kind, text, own, ordered and kind == "list_item", box, None, caption, language)
+    if kind != "list_item":
+        return Block(kind, text, 1, False, box, None, caption, language)
+    ordered, number = lists[-1] if lists else (False, 0)
+    mark = re.match(rf"{number}[.)]\s+" if ordered else _BULLET, text)  # which is the item's own
+    return Block(kind, text if mark is None else text[mark.end() :], max(len(lists), 1), ordered, box)
 
 
 def _place(content: str) -> tuple[Box | None, str]:

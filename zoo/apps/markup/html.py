@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -27,6 +29,7 @@ KINDS_OF_TAGS = {
 BLOCK_TAGS = (*KINDS_OF_TAGS, *HEADINGS, "ul", "ol", "table", "head", "script", "style")
 MAX_DEPTH = 200  # elements within each other; deeper ones are those around
 HIDDEN_TAGS = ("head", "script", "style", "template")
+TEXT_BESIDE_CELLS = "text in a table that is in no cell"
 DAMAGED_TABLE = "a table whose HTML is damaged, read without spans"
 _TABLE = re.compile(r"<table\b", re.IGNORECASE)
 _TABLE_END = re.compile(r"</table\s*>", re.IGNORECASE)
@@ -84,19 +87,33 @@ def _with_header(table: Table, text: str) -> Table:
     return replace(table, cells=tuple(cells), header_rows=count)
 
 
+def _cell_tags(text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Each tag of a row or a cell, and where the text after it ends."""
+    tags = list(_CELL.finditer(text))
+    return zip(tags, [*(tag.start() for tag in tags[1:]), len(text)], strict=False)
+
+
 def _rows(text: str) -> Rows:
     """The texts of cells row by row, by nothing but where rows and cells begin."""
     rows: Rows = [[]]
-    tags = list(_CELL.finditer(text))
-    ends = [*(tag.start() for tag in tags[1:]), len(text)]
-    for tag, end in zip(tags, ends, strict=False):
+    for tag, end in _cell_tags(text):
         closes, name = tag[1], tag[2].lower()
         if name == "tr":
             rows.append([])
         elif not closes:
-            content = " ".join(_TAG.sub(" ", text[tag.end() : end]).split())
+            content = html.unescape(" ".join(_TAG.sub(" ", text[tag.end() : end]).split()))
             rows[-1].append(("ched" if name == "th" else "fcel", content))
     return [row for row in rows if row]
+
+
+def _text_beside_cells(text: str) -> str:
+    """What a table has outside of its cells, where no cell takes it."""
+    first = _CELL.search(text)
+    pieces = [text[: len(text) if first is None else first.start()]]
+    for tag, end in _cell_tags(text):
+        if tag[1] or tag[2].lower() == "tr":
+            pieces.append(text[tag.end() : end])
+    return html.unescape(" ".join(_TAG.sub(" ", " ".join(pieces)).split()))
 
 
 class _Blocks(HTMLParser):
@@ -120,11 +137,12 @@ class _Blocks(HTMLParser):
             text = f"{text[: text.rfind('<')] if text.rfind('<') > text.rfind('>') else text}</table>"
         caption = ""
         if (found := _CAPTION.search(text)) is not None:
-            caption = " ".join(_TAG.sub(" ", found[1]).split())
+            caption = html.unescape(" ".join(_TAG.sub(" ", found[1]).split()))
         table = table_of_html(text)
         self.doubts += table.doubts
         self.blocks.append(Block("table", table=table, caption=caption))
-        if not table.cells and (beside := " ".join(_TAG.sub(" ", _CAPTION.sub("", text)).split())):
+        if beside := _text_beside_cells(_CAPTION.sub("", text)):
+            self.doubts.append(TEXT_BESIDE_CELLS)
             self.blocks.append(Block("paragraph", beside))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

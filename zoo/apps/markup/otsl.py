@@ -35,6 +35,14 @@ def table_of_otsl(text: str, box: Box | None = None) -> Table:
     return table_of_rows(_rows(text), box)
 
 
+def text_beside_cells(text: str) -> str:
+    """What OTSL has before its first cell, in the places of spans and between rows, where no cell takes it."""
+    first = _PIECES.search(text)
+    pieces = [text[: len(text) if first is None else first.start()]]
+    pieces += [found[2] for found in _PIECES.finditer(text) if found[1] not in (*TEXT_TAGS, "ecel")]
+    return " ".join(" ".join(pieces).split())
+
+
 def table_of_rows(rows: Rows, box: Box | None = None) -> Table:
     """The table of cells as OTSL has them, of each row the tag and the text of each; see `table_of_otsl`."""
     doubts = list[str]()
@@ -81,7 +89,8 @@ def _rows(text: str) -> Rows:
             count += 1
             if count > MAX_POSITIONS:
                 break
-            rows[-1].append((found[1], found[2].strip() if found[1] in TEXT_TAGS else ""))
+            content = found[2].strip() if found[1] in (*TEXT_TAGS, "ecel") else ""
+            rows[-1].append(("fcel" if content and found[1] == "ecel" else found[1], content))
     return [row for row in rows if row]
 
 

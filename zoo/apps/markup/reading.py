@@ -19,7 +19,7 @@ from ..documents.files import DPI, DocumentFile
 from .doctags import read_doctags
 from .document import Block, Document
 from .markdown import read_markdown
-from .otsl import HAS_CELLS, table_of_otsl
+from .otsl import HAS_CELLS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -75,21 +75,21 @@ def read_document(
     with open_document(file, dpi=dpi, password=password) as document:
         numbers = document.numbers(pages)
         blocks, doubts, errors = list[Block](), list[str](), list[str]()
-        with Progress(len(numbers), progress, "pages") as advance:
-            for number in numbers:
-                try:
-                    page = document.page(number)
-                    found = read_page(task, page.image, prompt, max_new_tokens)
-                except ZooError as e:
-                    if len(numbers) == 1:
-                        raise
-                    errors.append(f"page {number}: {e}")
-                    warn(f"{document.name}, page {number}: {e}")
-                else:
-                    where = f"page {number}: " if len(document) > 1 else ""
-                    doubts += [f"{where}{doubt}" for doubt in found.doubts]
-                    blocks += [_of_page(block, document.name, number) for block in found.blocks]
-                advance(1)
+        for i, number in enumerate(numbers, 1):
+            what = f"{document.name}, page {i} of {len(numbers)}"
+            try:
+                page = document.page(number)
+                with Progress(None, progress, "tokens", what) as advance:
+                    found = read_page(task, page.image, prompt, max_new_tokens, advance)
+            except ZooError as e:
+                if len(numbers) == 1:
+                    raise
+                errors.append(f"page {number}: {e}")
+                warn(f"{document.name}, page {number}: {e}")
+            else:
+                where = f"page {number}: " if len(document) > 1 else ""
+                doubts += [f"{where}{doubt}" for doubt in found.doubts]
+                blocks += [_of_page(block, document.name, number) for block in found.blocks]
         return Document(tuple(blocks), tuple(doubts), document.name, tuple(errors))
 
 
@@ -114,10 +114,14 @@ def load_reader(model: str | os.PathLike[str] | ImageText, **options: Unpack[Loa
 
 
 def read_page(
-    task: ImageText, image: np.ndarray, prompt: str | None = None, max_new_tokens: int | None = None
+    task: ImageText,
+    image: np.ndarray,
+    prompt: str | None = None,
+    max_new_tokens: int | None = None,
+    advance: Callable[[int], object] | None = None,
 ) -> Document:
-    """The document of the picture of a page (H, W, 3) uint8; options as for `read_document`."""
-    answer = answer_about(task, image, prompt, max_new_tokens)
+    """The document of the picture of a page (H, W, 3) uint8; options as for `read_document` and `answer_about`."""
+    answer = answer_about(task, image, prompt, max_new_tokens, advance)
     found = read_markup(answer.text)
     doubts = list(found.doubts)
     if not answer.is_whole:
@@ -132,17 +136,18 @@ def answer_about(
     image: np.ndarray,
     prompt: str | None = None,
     max_new_tokens: int | None = None,
-    heard: Callable[[str], object] | None = None,
+    advance: Callable[[int], object] | None = None,
 ) -> Answer:
-    """What a model answers about the picture of a page (H, W, 3) uint8.  heard: gets each piece as it comes."""
+    """What a model answers about the picture of a page (H, W, 3) uint8.  advance: is told of each token."""
     asked = prompt_for(task) if prompt is None else prompt
     ids, config = task.chat_ids(user_messages([image], asked), {})
     count = min(MAX_TOKENS, task.max_tokens - len(ids)) if max_new_tokens is None else max_new_tokens
-    config, taken, pieces = config.replace(max_new_tokens=count), list[int](), list[str]()
+    config, taken, pieces, told = config.replace(max_new_tokens=count), list[int](), list[str](), 0
     for piece in task.stream_ids(ids, config, taken=taken):
         pieces.append(piece)
-        if heard is not None:
-            heard(piece)
+        if advance is not None:
+            advance(len(taken) - told)
+            told = len(taken)
     is_whole = len(taken) < count or taken[-1] in config.eos_token_id
     return Answer("".join(pieces), len(taken), is_whole)
 
@@ -158,8 +163,7 @@ def read_markup(text: str) -> Document:
     if _DOCTAGS.search(text):
         return read_doctags(text)
     if HAS_CELLS.search(text):
-        table = table_of_otsl(text)
-        return Document((Block("table", table=table),), table.doubts)
+        return read_doctags(f"<otsl>{text}</otsl>")
     return read_markdown(text)
 
 
