@@ -13,7 +13,7 @@ from zoo.errors import ConfigError, UnsupportedError
 from zoo.model_types import describe_other
 from zoo.models.bert import BertConfig
 from zoo.models.roberta import RobertaConfig
-from zoo.registry import FAMILIES, NATIVE_TYPES, SIMILAR_TYPES, architecture_of, architectures, family_of, model_class
+from zoo.registry import FAMILIES, NATIVE_TYPES, architecture_of, architectures, family_of, model_class
 
 
 @pytest.mark.parametrize(
@@ -174,17 +174,6 @@ def test_custom_code_is_refused_with_what_to_take(tmp_path, config, says):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises((UnsupportedError, ConfigError), match=says):
         model_class(read_config(tmp_path))
-
-
-NEIGHBOURS = {"deberta": "deberta-v2"}
-
-
-@pytest.mark.parametrize(("model_type", "known"), NEIGHBOURS.items())
-def test_a_neighbour_of_a_family_is_named(model_type, known):
-    assert model_type not in FAMILIES
-    assert model_type in SIMILAR_TYPES
-    with pytest.raises(UnsupportedError, match=f"{model_type}.*'{known}'"):
-        family_of(model_type)
 
 
 def test_every_model_type_of_transformers_is_a_family_or_described():

@@ -188,6 +188,28 @@ class DistanceBias(Module):
         return ops.gather_bias(self.table, bucket + after * self.half)
 
 
+class AlibiBias(Module):
+    """ALiBi's bias of attention (Press et al. 2021, https://arxiv.org/abs/2108.12409): of each head a slope times how
+    far a key is after its query, in texts of up to `positions` tokens.
+    """
+
+    def __init__(self, slopes: Sequence[float], positions: int, like: Array):
+        """like: an array with the dtype and on the device of the bias."""
+        H, rows = len(slopes), 2 * positions + 1
+        factors = ops.as_hidden_states([[list(slopes)]], like, "slopes", H)[0]
+        self._table = ops.assign_(ops.zeros((rows, H), like), (ops.arange(rows, like) - positions)[:, None] * factors)
+
+    def __call__(self, T: int, k: Array, start: Array | None, mask: Array | None) -> Array:
+        """For T queries and keys k (B, S, H, K), mask (B, S) -> (B or 1, H, T or 1, S).
+
+        With a mask distances count no hidden keys.
+        """
+        if mask is None:
+            return ops.relative_bias(self._table, T, k, start)
+        seen = ops.cumsum(mask, 1)
+        return ops.gather_bias(self._table, ((seen - seen[:, -1:]) * mask + self._table.shape[0] // 2)[:, None])
+
+
 def bucket_starts(count: int, far: int) -> tuple[int, ...]:
     """The distances from which the buckets 1, 2, ..., count - 1 begin: the first half has one distance each."""
     exact = count // 2

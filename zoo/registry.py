@@ -152,11 +152,6 @@ NATIVE_TYPES: dict[str, tuple[str, str]] = {
     "Yi": ("llama", "01-ai/Yi-1.5-6B"),
 }
 
-# model_type that zoo does not have and is near to one that it has -> what it is, and what to take.
-SIMILAR_TYPES: dict[str, str] = {
-    "deberta": "it is the first DeBERTa; zoo has 'deberta-v2', which is DeBERTa v2 and v3",
-}
-
 
 def _line_reader(model_type: str, prefix: str, stages: str) -> Family:
     """The row of a PP-OCR reader of lines."""
@@ -256,6 +251,12 @@ FAMILIES: dict[str, Family] = {
     "eurobert": Family(
         module="zoo.models.eurobert",
         prefix="EuroBert",
+        heads=("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"),
+    ),
+    "deberta": Family(module="zoo.models.deberta", prefix="Deberta", heads=_TEXT[:5]),
+    "esm": Family(
+        module="zoo.models.esm",
+        prefix="Esm",
         heads=("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"),
     ),
     "deberta-v2": Family(module="zoo.models.deberta_v2", prefix="DebertaV2", heads=_TEXT),
@@ -456,6 +457,7 @@ FAMILIES: dict[str, Family] = {
     "paligemma": replace(_GEMMA3, module="zoo.models.paligemma", prefix="PaliGemma", processor="SiglipImageProcessor"),
     "smolvlm": replace(_IDEFICS3, prefix="SmolVLM", classes="Idefics3", processor="SmolVLMImageProcessor"),
     "arcee": Family(module="zoo.models.arcee", prefix="Arcee", heads=_DECODER[:3]),
+    "bloom": Family(module="zoo.models.bloom", prefix="Bloom", heads=_DECODER[:3]),
     "codegen": Family(module="zoo.models.codegen", prefix="CodeGen", heads=_DECODER[:2]),
     "cohere": Family(module="zoo.models.cohere", prefix="Cohere", heads=_DECODER[:2]),
     "cohere2": Family(module="zoo.models.cohere2", prefix="Cohere2", heads=_DECODER[:2]),
@@ -536,6 +538,13 @@ FAMILIES: dict[str, Family] = {
             "encoder.layer": "encoder.layers",
             "decoder.layer": "decoder.layers",
         },
+    ),
+    "yolos": Family(
+        module="zoo.models.yolos",
+        prefix="Yolos",
+        heads=("Model", "ForObjectDetection"),
+        tasks={"Model": None},
+        processor="YolosImageProcessor",
     ),
     "rt_detr_v2": _RT_DETR,
     "rt_detr": replace(_RT_DETR, prefix="RTDetr", classes="RTDetrV2"),
@@ -644,8 +653,6 @@ def family_of(model_type: Any, auto_map: Any = None) -> Family:
             f"model_type {model_type!r} is not one that zoo has{code}: the same architecture is {native!r} in "
             f"transformers and in zoo, with other names, as in {example}"
         )
-    if model_type in SIMILAR_TYPES:
-        raise UnsupportedError(f"model_type {model_type!r} is not one that zoo has{code}: {SIMILAR_TYPES[model_type]}")
     if model_type in OTHER_LIBRARIES:
         return OTHER_LIBRARIES[model_type]
     if model_type not in FAMILIES:

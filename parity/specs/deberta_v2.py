@@ -1,4 +1,4 @@
-"""DeBERTa checkpoints, v2 and v3."""
+"""DeBERTa checkpoints: the first one, v2 and v3."""
 
 from __future__ import annotations
 
@@ -16,10 +16,29 @@ V2 |= {"conv_kernel_size": 3, "conv_act": "gelu", "attention_head_size": 64}
 TINY = {"vocab_size": 500, "hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
 TINY |= {"intermediate_size": 72, "max_position_embeddings": 64, "position_buckets": 16}
 VARIANT = {"position_biased_input": True, "position_buckets": -1, "max_relative_positions": 9, "norm_rel_ebd": "none"}
+FIRST = {"vocab_size": 50265, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
+FIRST |= {"intermediate_size": 3072, "hidden_act": "gelu", "max_position_embeddings": 512, "layer_norm_eps": 1e-7}
+FIRST |= {"relative_attention": True, "pos_att_type": "c2p|p2c", "position_biased_input": False, "type_vocab_size": 0}
+FIRST |= {"max_relative_positions": -1, "pad_token_id": 0, "pooler_dropout": 0, "pooler_hidden_act": "gelu"}
+FIRST_TINY = {name: value for name, value in TINY.items() if name != "position_buckets"}
 
+_first = partial(Spec, model_type="deberta", config=FIRST)
 _deberta = partial(Spec, model_type="deberta-v2", like="save_pretrained", config=CONFIG, tiny=TINY)
 
 SPECS: dict[str, Spec] = {
+    "deberta-base": _first(
+        like="microsoft/deberta-base",
+        architecture="DebertaForMaskedLM",
+        config={**FIRST, "legacy": False},
+        tiny=FIRST_TINY,
+        full=True,
+    ),
+    "deberta-first-classifier": _first(
+        like="save_pretrained",
+        architecture="DebertaForSequenceClassification",
+        config={**FIRST, "position_biased_input": True, **labels(count=3)},
+        tiny={**FIRST_TINY, "max_relative_positions": 9},
+    ),
     "deberta-v3-base": _deberta(
         like="microsoft/deberta-v3-base",
         architecture="DebertaV2ForMaskedLM",

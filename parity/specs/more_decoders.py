@@ -46,6 +46,9 @@ _NEO |= {"attention_dropout": 0.0, "layer_norm_epsilon": 1e-5, "bos_token_id": 5
 _GPTJ = {"vocab_size": 50400, "n_embd": 4096, "n_head": 16, "n_layer": 28, "n_positions": 2048, "rotary_dim": 64}
 _GPTJ |= {"activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "tie_word_embeddings": False}
 _GPTJ |= {"bos_token_id": 50256, "eos_token_id": 50256}
+_BLOOM = {"vocab_size": 250880, "hidden_size": 1024, "n_layer": 24, "n_head": 16, "layer_norm_epsilon": 1e-5}
+_BLOOM |= {"apply_residual_connection_post_layernorm": False, "hidden_dropout": 0.0, "attention_dropout": 0.0}
+_BLOOM |= {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3, "seq_length": 2048, "slow_but_exact": False}
 _CODEGEN = {**_GPTJ, "vocab_size": 51200, "n_embd": 1024, "n_layer": 20, "rotary_dim": 32}
 
 _glm = partial(_spec, model_type="glm", prefix="Glm", base=_GLM, small={"head_dim": 8})
@@ -112,12 +115,20 @@ _neo = partial(
 )
 _gptj = partial(_like_gpt, model_type="gptj", prefix="GPTJ", base=_GPTJ, small=_SMALL)
 _codegen = partial(_like_gpt, model_type="codegen", prefix="CodeGen", base=_CODEGEN, small=_SMALL)
+_SMALL_BLOOM = {**_TOKENS, "hidden_size": 72, "n_head": 6, "n_layer": 3}
+_bloom = partial(_like_gpt, model_type="bloom", prefix="Bloom", base=_BLOOM, small=_SMALL_BLOOM)
 _CLASSIFIER = {"config": {**labels(count=3), "pad_token_id": 0}, "tiny": {"pad_token_id": 0}}
 _LABELS = {**labels(count=3), "pad_token_id": 0}
 _GROUPS = {"new_decoder_architecture": True, "num_kv_heads": 8, "num_attention_heads": 128, "hidden_size": 8192}
 _TINY_GROUPS = {"num_attention_heads": 8, "num_kv_heads": 2}
 
 SPECS: dict[str, Spec] = {
+    "bloom-560m": _bloom("bigscience/bloom-560m", "ForCausalLM", full=True),
+    "bloom-classifier": _bloom(
+        "save_pretrained",
+        "ForSequenceClassification",
+        config={**_LABELS, "apply_residual_connection_post_layernorm": True},
+    ),
     "glm-edge-1.5b-chat": _glm("zai-org/glm-edge-1.5b-chat", full=True),
     "glm-bare": _glm("save_pretrained", "Model", dtype="F32"),
     "glm-classifier": _glm("save_pretrained", "ForSequenceClassification", **_CLASSIFIER),

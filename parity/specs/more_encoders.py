@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from .clip import _IMAGES, _TEXT, _TINY_TEXT, _TINY_VISION, _VISION
 from .common import Spec, labels
-from .text import _BERT, _BERT_TINY, _ROBERTA, _ROBERTA_TINY, _text
+from .text import _BERT, _BERT_TINY, _ROBERTA, _ROBERTA_TINY, TextSpec, _text
 from .vision import _BEIT, _CENTER_CROP, _IMAGENET, _VIT_NOW, BEIT, VIT, _vision
 from .wav2vec2 import CONFIG, LARGE_CONFIG, TINY_CONFIG, SpeechSpec
 
@@ -34,6 +37,22 @@ _mobile = partial(_text, model_type="mobilebert", prefix="MobileBert", base=_MOB
 _FACTORS = ("embeddings", "input", "attention", "output", "bottleneck")
 _mobile = partial(_mobile, tokenizer="wordpiece", gains={f"{part}.LayerNorm": 20.0 for part in _FACTORS})
 _SEVEN, _THOUSAND = labels(count=7), labels(count=1000)
+_ESM = {"vocab_size": 33, "mask_token_id": 32, "pad_token_id": 1, "hidden_size": 320, "num_hidden_layers": 6}
+_ESM |= {"num_attention_heads": 20, "intermediate_size": 1280, "hidden_act": "gelu", "layer_norm_eps": 1e-5}
+_ESM |= {"max_position_embeddings": 1026, "position_embedding_type": "rotary", "emb_layer_norm_before": False}
+_ESM |= {"token_dropout": True, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+_ESM_TINY = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 72}
+_ESM_TINY |= {"max_position_embeddings": 66}
+_YOLOS = {**VIT, "hidden_size": 192, "num_attention_heads": 3, "intermediate_size": 768, "image_size": [800, 1333]}
+_YOLOS |= {
+    "num_detection_tokens": 100,
+    "use_mid_position_embeddings": False,
+    "auxiliary_loss": False,
+    **labels(count=91),
+}
+_YOLOS_IMAGES = {**_IMAGENET, "image_processor_type": "YolosImageProcessor", "size": 800, "max_size": 1333}
+_YOLOS_TINY = {"image_size": [48, 64], "num_detection_tokens": 20, **_SEVEN}
+_yolos = partial(_vision, model_type="yolos", prefix="Yolos", base=_YOLOS, tiny=_YOLOS_TINY, processor=_YOLOS_IMAGES)
 _MSN = {**VIT, "hidden_size": 384, "num_attention_heads": 6, "intermediate_size": 1536, "layer_norm_eps": 1e-6}
 _msn = partial(_vision, model_type="vit_msn", prefix="ViTMSN", base=_MSN, processor=_VIT_NOW)
 _JEPA = {**VIT, "hidden_size": 1280, "num_hidden_layers": 32, "num_attention_heads": 16, "intermediate_size": 5120}
@@ -47,6 +66,26 @@ _data2vec_vision = partial(
     base=_DATA2VEC,
     processor={**_BEIT, **_IMAGENET, **_CENTER_CROP, "do_center_crop": False},
 )
+
+
+class EsmSpec(TextSpec):
+    def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+        """The head of contacts, which looks at attention."""
+        yield from super().unread_tensors(config, names)
+        at = f"{self.prefix}contact_head.regression."
+        yield f"{at}weight", np.full((1, config["num_hidden_layers"] * config["num_attention_heads"]), 0.1, np.float32)
+        yield f"{at}bias", np.zeros(1, np.float32)
+
+
+def _esm(like: str, head: str, config: Mapping[str, Any] | None = None, **more: Any) -> EsmSpec:
+    return EsmSpec(
+        like=like,
+        model_type="esm",
+        architecture=f"Esm{head}",
+        config={**_ESM, **(config or {})},
+        tiny=_ESM_TINY,
+        **more,
+    )
 
 
 def _metaclip(like: str, head: str, **more: Any) -> Spec:
@@ -116,6 +155,16 @@ SPECS: dict[str, Spec] = {
     ),
     "mobilebert-tagger": _mobile("save_pretrained", "ForTokenClassification", labels(count=9)),
     "mobilebert-squad2": _mobile("csarron/mobilebert-uncased-squad-v2", "ForQuestionAnswering"),
+    "esm2_t6_8M_UR50D": _esm("facebook/esm2_t6_8M_UR50D", "ForMaskedLM", full=True),
+    "esm-1b-classifier": _esm(
+        "save_pretrained",
+        "ForSequenceClassification",
+        {"position_embedding_type": "absolute", "emb_layer_norm_before": True, "token_dropout": False},
+    ),
+    "yolos-tiny": _yolos("hustvl/yolos-tiny", "ForObjectDetection", full=True),
+    "yolos-small": _yolos(
+        "save_pretrained", "ForObjectDetection", {"image_size": [512, 864], "use_mid_position_embeddings": True}
+    ),
     "vit-msn-small": _msn("facebook/vit-msn-small", "Model", full=True),
     "vit-msn-classifier": _msn("save_pretrained", "ForImageClassification", _THOUSAND, _SEVEN),
     "ijepa_vith14_1k": _jepa("facebook/ijepa_vith14_1k", "Model", full=True),

@@ -9,6 +9,16 @@ from zoo.registry import config_class
 
 REFUSED = [
     ("deberta-v2", {"relative_attention": True, "pos_att_type": "c2p"}, UnsupportedError),
+    ("deberta-v2", {"relative_attention": True, "pos_att_type": "c2p|p2c", "share_att_key": False}, UnsupportedError),
+    ("deberta", {"relative_attention": True, "pos_att_type": "p2c"}, UnsupportedError),
+    ("deberta", {"talking_head": True}, UnsupportedError),
+    ("deberta", {"type_vocab_size": 2}, UnsupportedError),
+    ("esm", {"position_embedding_type": "relative_key"}, UnsupportedError),
+    ("esm", {"is_folding_model": True}, UnsupportedError),
+    ("esm", {"token_dropout": True}, ConfigError),
+    ("yolos", {"image_size": [500, 864]}, ConfigError),
+    ("bloom", {"pretraining_tp": 4, "slow_but_exact": True}, UnsupportedError),
+    ("bloom", {"n_head": 7}, ConfigError),
     ("deberta-v2", {"conv_kernel_size": 4}, ConfigError),
     ("dinov3_vit", {"num_attention_heads": 64}, ConfigError),
     ("distilbert", {"n_heads": 5}, ConfigError),

@@ -44,9 +44,10 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 ROBERTA = ("RobertaTokenizer", "LayoutLMv3Tokenizer")
 BYTES = (
-    *(*ROBERTA, "GPT2Tokenizer", "GPTNeoXTokenizer", "CohereTokenizer"),
+    *(*ROBERTA, "DebertaTokenizer", "GPT2Tokenizer", "GPTNeoXTokenizer", "CohereTokenizer"),
     *("Qwen2Tokenizer", "WhisperTokenizer", "CLIPTokenizer"),
 )
+PROTEINS = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO.-", "<null_1>", "<mask>"]
 CLASSES = ("BertTokenizer", "DistilBertTokenizer", "MPNetTokenizer", *BYTES, *MODELS)
 
 FLAGS = dict.fromkeys(("lstrip", "rstrip", "single_word", "normalized", "special"), False)
@@ -91,6 +92,8 @@ def _files(name: str) -> dict[str, Any]:
         return {file: sentencepiece_model(**options)}
     if name in BYTES:
         special = ("<s>", "<pad>", "</s>", "<unk>", "<mask>") if name in ROBERTA else END
+        if name == "DebertaTokenizer":
+            special = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")
         tokens, merges = byte_level(*special)
         more = SPEECH if name == "WhisperTokenizer" else ()
         if name == "CLIPTokenizer":  # ends of words, of which none is merged
@@ -121,6 +124,18 @@ def test_vocabulary_files(name, tmp_path):
     if name in ROBERTA:  # whose mask else takes the space before it along, as docs/loading.md says
         config["added_tokens_decoder"] = {"4": {"content": "<mask>", **FLAGS, "special": True}}
     assert not differences(*_both(write(tmp_path, {**_files(name), "tokenizer_config.json": config})))
+
+
+def test_proteins(tmp_path):
+    """ESM's, which is not one of the tokenizers library in transformers."""
+    config = {"tokenizer_class": "EsmTokenizer", "model_max_length": 9}
+    write(tmp_path, {"vocab.txt": "\n".join(PROTEINS), "tokenizer_config.json": config})
+    theirs, ours = transformers.EsmTokenizer.from_pretrained(tmp_path), Tokenizer.from_folder(tmp_path)
+    for text in ("MKTAYIAK", "M K\tT", "mk LA<mask>G JJ J<mask> J", "", "<cls>A", "B.-<null_1>Z é"):
+        assert ours.encode_batch(text, truncation=False).rows[0].ids == theirs(text)["input_ids"], text
+        assert ours(text).input_ids[0].tolist() == theirs(text, truncation=True)["input_ids"], text
+    assert ours.encode_batch(["MK"], ["LA"]).rows[0].ids == theirs("MK", "LA")["input_ids"]
+    assert (ours.pad_token_id, ours.mask_token_id, ours.eos_token_id) == (1, 32, 2)
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 LANCZOS, BILINEAR, BICUBIC = 1, 2, 3
@@ -25,6 +25,7 @@ class Preset:
     mask: bool = False
     tiles: bool = False  # True: an image becomes several, as `tiles` cuts it
     blue_first: bool = False  # True: the channels are blue, green and red
+    step: int = 1  # sides of an image that keeps its shape are multiples of it
     antialias: bool = True  # False: resizing looks at the nearest pixels alone, as OpenCV's does
     keeps_shape: bool = False  # True: the long side becomes the larger number of `size`
 
@@ -57,6 +58,20 @@ _IDEFICS3 = Preset(
     crops=False,
     pads=False,
     tiles=True,
+)
+_DETR = Preset(
+    {
+        **_COMMON,
+        "size": {"shortest_edge": 800, "longest_edge": 1333},
+        "resample": BILINEAR,
+        "image_mean": IMAGENET_MEAN,
+        "image_std": IMAGENET_STD,
+        "max_size": 1333,
+        "do_pad": True,
+    },
+    square=False,
+    crops=False,
+    mask=True,
 )
 # The name of the class, without what ends all their names -> what it does.
 PRESETS = {
@@ -189,20 +204,8 @@ PRESETS = {
         pads=False,
         blue_first=True,
     ),
-    "Detr": Preset(
-        {
-            **_COMMON,
-            "size": {"shortest_edge": 800, "longest_edge": 1333},
-            "resample": BILINEAR,
-            "image_mean": IMAGENET_MEAN,
-            "image_std": IMAGENET_STD,
-            "max_size": 1333,
-            "do_pad": True,
-        },
-        square=False,
-        crops=False,
-        mask=True,
-    ),
+    "Detr": _DETR,
+    "Yolos": replace(_DETR, step=16, mask=False),  # its models look at what was padded, too
 }
 
 # What transformers' processor of a model type passes to its image processor, whatever preprocessor_config.json says.

@@ -109,7 +109,7 @@ class ImageProcessor:
         if raw.get("max_size") is not None and raw.get("size") is None:
             raise ConfigError(f"max_size = {raw['max_size']!r} without a size")
         values = {**preset.defaults, **raw}
-        if preset.mask:
+        if "max_size" in preset.defaults:
             values["do_pad"] = raw.get("do_pad", raw.get("pad_and_return_pixel_mask", True))
             if values["size"] is None:
                 values["size"] = preset.defaults["size"]
@@ -142,6 +142,8 @@ class ImageProcessor:
         pans = _flag("do_pan_and_scan", values.get("do_pan_and_scan"))
         has_size = on["do_resize"] and tiling is None
         size = read_size(values["size"], values.get("max_size"), preset.square) if has_size else None
+        if size is not None and preset.step > 1 and size.keys() == {"shortest_edge", "longest_edge"}:
+            size = {**size, "step": preset.step}
         if on["do_pad_line"] and (size is None or "height" not in size):
             raise ConfigError(f"do_pad_line = true needs a size of height and width, found {size}")
         table = _table(values, on["do_rescale"], on["do_normalize"])
@@ -318,8 +320,8 @@ def _preset(raw: dict[str, Any], default: str | None) -> str:
 def _refuse_unknown(raw: dict[str, Any], name: str, preset: Preset) -> None:
     """An unknown key that is switched on might change the result: better refused than left out."""
     known = {*_STEPS, *_VALUES, *_IRRELEVANT, *preset.defaults, "default_to_square"}
-    if preset.mask:  # of DETR alone
-        known |= {"max_size", "pad_and_return_pixel_mask"}
+    if "max_size" in preset.defaults:  # of DETR and YOLOS alone
+        known.add("pad_and_return_pixel_mask")
     if raw.get("default_to_square", preset.square) is not preset.square:
         raise UnsupportedError(f"default_to_square = {raw['default_to_square']!r} for {name}ImageProcessor")
     for key, value in raw.items():

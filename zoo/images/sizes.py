@@ -87,6 +87,12 @@ def _short_and_long(size: dict[str, int], height: int, width: int) -> tuple[int,
     return (int(length * height / width), edge) if width < height else (edge, int(length * width / height))
 
 
+def _short_and_long_in_steps(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """YOLOS's rule: DETR's, and then both sides down to whole steps."""
+    high, wide = _short_and_long(size, height, width)
+    return high - high % size["step"], wide - wide % size["step"]
+
+
 def _by_long_edge(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     """The long side becomes `longest_edge`, both up and down; both sides are rounded, halves to even.
 
@@ -164,6 +170,7 @@ RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]
     frozenset({"shortest_edge"}): _by_short_edge,
     frozenset({"rounded_shortest_edge", "step"}): _by_rounded_short_edge,
     frozenset({"shortest_edge", "longest_edge"}): _short_and_long,
+    frozenset({"shortest_edge", "longest_edge", "step"}): _short_and_long_in_steps,
     frozenset({"longest_edge"}): _by_long_edge,
     frozenset({"max_height", "max_width"}): _fit_within,
     frozenset({"patch_size", "max_num_patches"}): _of_patches,

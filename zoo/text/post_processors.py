@@ -56,6 +56,20 @@ def cls_sep(t: Tokens) -> Any:
     return _template(t.where, single, [*single, "$B:1", f"{sep[0]}:1"], [cls, sep])
 
 
+def cls_sep_sep(t: Tokens) -> Any:
+    """[CLS] A [SEP], and [SEP] B [SEP], all in one segment."""
+    cls, sep = t.of("cls"), t.of("sep")
+    single = [cls[0], "$A", sep[0]]
+    return _template(t.where, single, [*single, sep[0], "$B", sep[0]], [cls, sep])
+
+
+def cls_eos(t: Tokens) -> Any:
+    """<cls> A <eos>, and B <eos>, all in one segment."""
+    cls, eos = t.of("cls"), t.of("eos")
+    single = [cls[0], "$A", eos[0]]
+    return _template(t.where, single, [*single, "$B", eos[0]], [cls, eos])
+
+
 def albert(t: Tokens) -> Any:
     """That of the file, or else what flags ask for, or else [CLS] A [SEP]."""
     if t.backend.post_processor is not None:

@@ -61,6 +61,12 @@ def _read_wordpiece(file: VocabularyFile) -> Vocabulary:
     return found
 
 
+def _read_words(file: VocabularyFile) -> Vocabulary:
+    found = wordpiece(file.folder, file.name)
+    require(found.path, found.model["vocab"], [file.roles[role] for role in ("unk", "cls", "eos")])
+    return found._replace(model={**found.model, "type": "WordLevel"})
+
+
 def _read_roberta(file: VocabularyFile) -> Vocabulary:
     return byte_level_bpe(file.folder, file.name, required=[file.roles["cls"], file.roles["sep"]])
 
@@ -221,6 +227,25 @@ CLASSES: dict[str, TokenizerClass] = {
     **dict.fromkeys(("BertTokenizer", "ElectraTokenizer", "ConvBertTokenizer", "MobileBertTokenizer"), _BERT),
     **dict.fromkeys(("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer"), _ROBERTA),
     "LayoutLMv3Tokenizer": replace(_ROBERTA, make=parts.layoutlmv3, post_processor=post_processors.layoutlmv3),
+    "DebertaTokenizer": TokenizerClass(
+        {**_BRACKETS, "bos": "[CLS]", "eos": "[SEP]"},
+        "BPE",
+        parts.byte_level_bpe,
+        post_processors.cls_sep_sep,
+        _VOCAB,
+        _read_roberta,
+        typed=True,
+    ),
+    # Every token of its vocabulary is one that is never cut.
+    "EsmTokenizer": TokenizerClass(
+        {"unk": "<unk>", "cls": "<cls>", "pad": "<pad>", "mask": "<mask>", "eos": "<eos>"},
+        "WordLevel",
+        parts.esm,
+        post_processors.cls_eos,
+        "vocab.txt",
+        _read_words,
+        extra=lambda s: [(token, False) for token in s.vocabulary.model["vocab"]],
+    ),
     "DistilBertTokenizer": replace(_BERT, typed=False),
     "MPNetTokenizer": replace(
         _BERT,
@@ -361,7 +386,9 @@ CLASS_OF_MODEL: dict[str, str] = {
     "clip": "CLIPTokenizer",
     "cohere": "CohereTokenizer",
     "cohere2": "CohereTokenizer",
+    "deberta": "DebertaTokenizer",
     "deberta-v2": "DebertaV2Tokenizer",
+    "esm": "EsmTokenizer",
     **dict.fromkeys(("gpt_neox", "olmoe"), "GPTNeoXTokenizer"),
     "layoutlmv3": "LayoutLMv3Tokenizer",
     "m2m_100": "M2M100Tokenizer",

@@ -94,6 +94,15 @@ def byte_level_bpe(s: Settings) -> Part:
     return {"model": BYTE_BPE, "normalizer": None, "pre_tokenizer": prefix, "decoder": byte_level()}
 
 
+def esm(s: Settings) -> Part:
+    return {
+        "model": {"type": "WordLevel", "unk_token": s.roles["unk"]},
+        "normalizer": None,
+        "pre_tokenizer": WORDS,
+        "decoder": None,
+    }
+
+
 def layoutlmv3(s: Settings) -> Part:
     return {**byte_level_bpe(s), "pre_tokenizer": byte_level(s.flag("add_prefix_space", True))}
 

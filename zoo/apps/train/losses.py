@@ -169,8 +169,8 @@ def _segmentation(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 def _detection(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     cfg, found = model.config, model.base_model.forward(model.pixels(**inputs))
     steps = [found.last_hidden_state]
-    if found.intermediate_hidden_states is not None:
-        steps += found.intermediate_hidden_states[:-1]
+    if (between := getattr(found, "intermediate_hidden_states", None)) is not None:
+        steps += between[:-1]
     losses = []
     for x in steps:
         logits, boxes = model.objects(x)

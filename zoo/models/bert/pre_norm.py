@@ -40,6 +40,7 @@ class PreNormModel(BertModel):
 
     inputs, options = INPUTS, ()
     embeddings_class: ClassVar[type[Any]]
+    layer_class: ClassVar[type[Layer]] = Layer
     norms: ClassVar[tuple[str, str, str]]
 
     def __init__(self, w: Weights, cfg: Any, pooler: bool | None = None):
@@ -47,7 +48,7 @@ class PreNormModel(BertModel):
         self.config = cfg
         self.embeddings = self.embeddings_class(w / "embeddings", cfg)
         layers = [w / "encoder.layer" / i for i in range(cfg.num_hidden_layers)]
-        self.layers: list[Any] = [Layer(w, cfg, (attention_norm, up_norm)) for w in layers]
+        self.layers: list[Any] = [self.layer_class(w, cfg, (attention_norm, up_norm)) for w in layers]
         self.norm = LayerNorm(w / last, D, cfg.layer_norm_eps)
         if pooler is None:
             pooler = "pooler" in w
