@@ -89,6 +89,7 @@ OF_PARTS = (
     "idefics3",
     "smolvlm",
     "got_ocr2",
+    "slanext",
     "internvl",
     "llava",
     "metaclip_2",

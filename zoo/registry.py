@@ -383,6 +383,13 @@ FAMILIES: dict[str, Family] = {
         processor="SLANeXtImageProcessor",
         stages={"layer": "vision_backbone.encoder.blocks"},
     ),
+    "slanext": Family(
+        module="zoo.models.slanext",
+        prefix="SLANeXt",
+        heads=("ForTableRecognition",),
+        processor="SLANeXtImageProcessor",
+        stages={"layer": "vision_tower.layers"},
+    ),
     "uvdoc": Family(
         module="zoo.models.uvdoc",
         prefix="UVDoc",
