@@ -82,6 +82,18 @@ def write_llava_checkpoint(folder: Path) -> Path:
     return folder
 
 
+def write_lighton_ocr_checkpoint(folder: Path) -> Path:
+    """A small random LightOnOCR, with Qwen's tokens around images."""
+    marks = {"image_token": "<|image_pad|>", "image_break_token": "<|vision_pad|>", "image_end_token": "<|vision_end|>"}
+    write_image_text_checkpoint(folder, TEMPLATE.replace("<image>", marks["image_token"]), more=[*marks.values()])
+    _write_model(folder, "LightOnOCR-1B-1025", {"image_token_id": marks["image_token"]})
+    stated = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**stated, "extra_special_tokens": marks}))
+    more = {"processor_class": "LightOnOcrProcessor", "patch_size": 4, "spatial_merge_size": 2}
+    (folder / "processor_config.json").write_text(json.dumps(more))
+    return folder
+
+
 def write_got_ocr2_checkpoint(folder: Path) -> Path:
     """A small random GOT-OCR 2.0, which has no chat template."""
     write_image_text_checkpoint(folder, None, more=["<|im_start|>", "<|im_end|>", "<img>", "<imgpad>", "</img>"])

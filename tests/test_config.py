@@ -91,6 +91,7 @@ OF_PARTS = (
     "got_ocr2",
     "slanext",
     "internvl",
+    "lighton_ocr",
     "llava",
     "metaclip_2",
     "gemma3",

@@ -460,6 +460,17 @@ FAMILIES: dict[str, Family] = {
         processor="GotOcr2ImageProcessor",
         stages={**_GEMMA3.stages, "vision_model.layer": "vision_tower.encoder.layer"},
     ),
+    "lighton_ocr": Family(
+        module="zoo.models.lighton_ocr",
+        prefix="LightOnOcr",
+        **_IMAGE_TEXT,
+        processor="PixtralImageProcessor",
+        stages={
+            "vision_model.layer": "vision_encoder.transformer.layers",
+            "connector": "vision_projection",
+            "language_model.layer": "language_model.layers",
+        },
+    ),
     "llava": replace(_GEMMA3, module="zoo.models.llava", prefix="Llava", processor="CLIPImageProcessor"),
     "paligemma": replace(_GEMMA3, module="zoo.models.paligemma", prefix="PaliGemma", processor="SiglipImageProcessor"),
     "smolvlm": replace(_IDEFICS3, prefix="SmolVLM", classes="Idefics3", processor="SmolVLMImageProcessor"),

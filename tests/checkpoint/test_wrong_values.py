@@ -38,6 +38,7 @@ PARTS = {  # without which there is no config
     "smolvlm": LOOKS,
     "got_ocr2": {"text_config": {"vocab_size": 151_860}, "vision_config": {}},
     "internvl": {"text_config": {"model_type": "qwen2"}, "vision_config": {}},
+    "lighton_ocr": {"text_config": {}, "vision_config": {}},
     "llava": {**LOOKS, "vision_config": {"model_type": "clip_vision_model"}},
     "gemma3": {"text_config": {"model_type": "gemma3_text"}, "vision_config": SIGLIP},
     "paligemma": {

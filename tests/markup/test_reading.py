@@ -11,7 +11,11 @@ import pytest
 from PIL import Image
 
 import zoo
-from tests.image_text_checkpoint import write_image_text_checkpoint, write_qwen_vl_checkpoint
+from tests.image_text_checkpoint import (
+    write_image_text_checkpoint,
+    write_lighton_ocr_checkpoint,
+    write_qwen_vl_checkpoint,
+)
 from tests.small_pdf import pdf, text
 from zoo.apps.cli import main
 from zoo.apps.documents import open_document
@@ -80,6 +84,7 @@ def test_prompts_are_those_of_the_model(task, tmp_path):
     path = folder / "tokenizer.json"
     path.write_text(path.read_text().replace('"<otsl>"', '"<other>"'))
     assert prompt_for(zoo.load(folder)) == MARKDOWN_PROMPT
+    assert prompt_for(zoo.load(write_lighton_ocr_checkpoint(tmp_path / "lighton"))) == ""
 
 
 def test_other_models_are_refused(task, folder):

@@ -19,6 +19,7 @@ from tests.image_text_checkpoint import (
     write_got_ocr2_checkpoint,
     write_image_text_checkpoint,
     write_internvl_checkpoint,
+    write_lighton_ocr_checkpoint,
     write_llava_checkpoint,
     write_paligemma_checkpoint,
     write_qwen_vl_checkpoint,
@@ -31,7 +32,8 @@ from zoo.inputs.image_prompt import ids_of
 from zoo.tasks.image_text import user_messages
 
 WRITERS = [write_image_text_checkpoint, write_llava_checkpoint, write_gemma3_checkpoint, write_paligemma_checkpoint]
-WRITERS += [write_qwen_vl_checkpoint, write_internvl_checkpoint]
+WRITERS += [write_qwen_vl_checkpoint, write_internvl_checkpoint, write_got_ocr2_checkpoint]
+WRITERS += [write_lighton_ocr_checkpoint]
 TOKENS = {"max_new_tokens": 10}
 
 
@@ -107,7 +109,7 @@ def test_prompts_and_answers_are_those_of_transformers(read, folder, chat):
     assert read.chat(CHATS[chat], **TOKENS) == wanted
 
 
-@pytest.mark.parametrize("write", [write_llava_checkpoint, write_gemma3_checkpoint])
+@pytest.mark.parametrize("write", [write_llava_checkpoint, write_gemma3_checkpoint, write_lighton_ocr_checkpoint])
 def test_other_families_answer_as_transformers_does(tmp_path, write):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     import torch
@@ -243,6 +245,13 @@ def test_got_ocr2_answers_as_transformers_does(tmp_path):
         new = model.generate(**inputs, max_new_tokens=10, do_sample=False)[0, inputs["input_ids"].shape[1] :]
         ids = [i for i in new.tolist() if i not in read.generation.eos_token_id]
         assert read(noise(0), asked, **TOKENS) == processor.tokenizer.decode(ids, skip_special_tokens=False)
+
+
+def test_an_empty_prompt_is_a_message_of_images_alone(tmp_path):
+    read: Any = zoo.load(write_lighton_ocr_checkpoint(tmp_path))
+    assert read(noise(0), "", **TOKENS) == read.chat(parts(noise(0)), **TOKENS)
+    with pytest.raises(InputError, match="image is 1 x 1 patches, which is less than a token"):
+        read(noise(0, 3, 3), "", **TOKENS)
 
 
 def test_lists_give_lists_and_rows_are_those_alone(read):

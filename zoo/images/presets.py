@@ -138,6 +138,18 @@ PRESETS = {
     ),
     "Idefics3": _IDEFICS3,
     "SmolVLM": _IDEFICS3,
+    # Whose images keep their shape, in whole patches.
+    "Pixtral": Preset(
+        {
+            **_COMMON,
+            "size": {"longest_edge": 1024},
+            "patch_size": {"height": 16, "width": 16},
+            "resample": BICUBIC,
+            "image_mean": CLIP_MEAN,
+            "image_std": CLIP_STD,
+            "do_pad": True,
+        },
+    ),
     "Segformer": Preset(
         {**_VIT, "size": 512, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}, crops=False, pads=False
     ),

@@ -117,8 +117,10 @@ class ImageProcessor:
             if values["size"] is not None:
                 raise UnsupportedError(f"size = {values['size']!r} beside max_num_patches for {name}ImageProcessor")
             values["size"] = {key: values[key] for key in ("patch_size", "max_num_patches")}
-        if "merge_size" in preset.defaults:
+        elif "merge_size" in preset.defaults:
             values["size"] = _pixel_bounds(values, preset)
+        elif "patch_size" in preset.defaults:
+            values["size"] = _whole_patches(values)
         if "ensure_multiple_of" in preset.defaults:
             near = "near" if _flag("keep_aspect_ratio", values["keep_aspect_ratio"]) else "exact"
             height, width = read_height_width("size", values["size"])
@@ -346,6 +348,15 @@ def _pixel_bounds(values: dict[str, Any], preset: Preset) -> dict[str, Any]:
     if type(patch) is not int or type(merged) is not int:
         raise ConfigError(f"patch_size = {patch!r} and merge_size = {merged!r}, expected two numbers")
     return {**own, "step": patch * merged}
+
+
+def _whole_patches(values: dict[str, Any]) -> dict[str, Any]:
+    """Pixtral's `size` and `patch_size` in one: the largest height and width, and those of a patch."""
+    size = values["size"]
+    if isinstance(size, dict) and size.keys() == {"longest_edge"}:
+        size = size["longest_edge"]
+    (high, wide), patch = read_height_width("size", size), read_height_width("patch_size", values["patch_size"])
+    return {"most_height": high, "most_width": wide, "patch_height": patch[0], "patch_width": patch[1]}
 
 
 def _cropped_part(values: dict[str, Any]) -> dict[str, Any]:

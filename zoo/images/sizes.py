@@ -110,6 +110,15 @@ def _fit_within(size: dict[str, int], height: int, width: int) -> tuple[int, int
     return int(height * scale), int(width * scale)
 
 
+def _within_in_patches(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """Pixtral's rule: within `most_height` x `most_width` if it is larger, and both sides up to whole patches."""
+    ratio = max(height / size["most_height"], width / size["most_width"])
+    if ratio > 1:
+        height, width = math.floor(height / ratio), math.floor(width / ratio)
+    high, wide = size["patch_height"], size["patch_width"]
+    return -(-height // high) * high, -(-width // wide) * wide
+
+
 def _of_patches(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     """The largest size of about the same shape that has at most `max_num_patches` patches, each whole.
 
@@ -173,6 +182,7 @@ RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]
     frozenset({"shortest_edge", "longest_edge", "step"}): _short_and_long_in_steps,
     frozenset({"longest_edge"}): _by_long_edge,
     frozenset({"max_height", "max_width"}): _fit_within,
+    frozenset({"most_height", "most_width", "patch_height", "patch_width"}): _within_in_patches,
     frozenset({"patch_size", "max_num_patches"}): _of_patches,
     frozenset({"min_pixels", "max_pixels", "step"}): _of_pixels,
     frozenset({"exact_height", "exact_width", "step"}): _exact_in_steps,

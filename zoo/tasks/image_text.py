@@ -221,9 +221,9 @@ def images_of_prompts(value: Any) -> tuple[list[Any], bool]:
 
 
 def user_messages(images: Sequence[Any], text: str) -> list[dict[str, Any]]:
-    """The chat of one message: images, and a text about them."""
-    parts = [*({"type": "image", "image": image} for image in images), {"type": "text", "text": text}]
-    return [{"role": "user", "content": parts}]
+    """The chat of one message: images, and a text about them, unless that is empty."""
+    parts: list[dict[str, Any]] = [{"type": "image", "image": image} for image in images]
+    return [{"role": "user", "content": [*parts, {"type": "text", "text": text}] if text else parts}]
 
 
 def split_images(messages: Messages) -> tuple[list[dict[str, Any]], list[Any], list[dict[str, int]]]:

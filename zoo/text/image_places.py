@@ -84,6 +84,7 @@ PLACES: dict[str, ImagePlaces] = {
     "got_ocr2": _plain_places(PAD)._replace(prompt=_conversation_about_pages),
     "idefics3": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
     "internvl": ImagePlaces(CONTEXT, _text_of_internvl, CONTEXT),
+    "lighton_ocr": _plain_places("<|image_pad|>"),
     "llava": _plain_places(IMAGE),
     "paligemma": _plain_places(IMAGE)._replace(prompt=_text_after_images),
     "qwen2_5_vl": _plain_places("<|image_pad|>"),

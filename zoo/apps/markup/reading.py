@@ -32,7 +32,7 @@ MARKDOWN_PROMPT = (
     "Convert this page to Markdown: headings, paragraphs and lists as they are, each table in HTML, each formula in "
     "LaTeX. Answer with the text of the page alone."
 )
-PROMPTS = {"paligemma": "ocr"}
+PROMPTS = {"got_ocr2": "OCR with format: ", "lighton_ocr": "", "paligemma": "ocr"}
 MAX_TOKENS = 8192  # tokens of the answer about a page, where the context has room for them
 NO_ANSWER = "the model answered nothing"
 _DOCTAGS = re.compile(
@@ -154,8 +154,8 @@ def answer_about(
 
 def prompt_for(task: ImageText) -> str:
     """What a checkpoint is asked to convert a page."""
-    own = PROMPTS.get(task.config.model_type)
-    return own or (DOCTAGS_PROMPT if DOCTAG in task.tokenizer.added_tokens() else MARKDOWN_PROMPT)
+    default = DOCTAGS_PROMPT if DOCTAG in task.tokenizer.added_tokens() else MARKDOWN_PROMPT
+    return PROMPTS.get(task.config.model_type, default)
 
 
 def read_markup(text: str) -> Document:
