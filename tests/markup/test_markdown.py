@@ -199,6 +199,36 @@ def test_what_is_written_as_html_is_read_again():
     assert read_html(Document(tuple(blocks)).to_html()) == (blocks, [])
 
 
+def test_noise_is_a_document():
+    """Pages with pieces of markup in any places are read, and written in each form."""
+    pieces = [
+        "<",
+        "</",
+        "<table>",
+        "</table>",
+        "<tr>",
+        "<td rowspan=3>",
+        "<td colspan=2>",
+        "<th>",
+        "<thead>",
+        "|",
+        "\n",
+    ]
+    pieces += ["|---|\n", "```", "$$", "\\[ ", "# ", "- ", "<otsl>", "</otsl>", "<fcel>", "<lcel>", "<ucel>", "<nl>"]
+    pieces += ["<loc_999>", "<caption>", "<chart>", "<list_item>", "<!--", "<script>", "<figure>", "<img alt=x>", "\0"]
+    pieces += ["\ud800", "&#0;", "*", "`", "\r", "\u2028", "<style>", "<ched>", "</text>", "<code>"]
+    rng = random.Random(0)
+    for page in (PAGE, HTML, "") * 100:
+        text = list(page)
+        for _ in range(rng.randint(1, 40)):
+            at = rng.randint(0, len(text))
+            text[at : at + rng.choice((0, 1, 9))] = rng.choice(pieces)
+        found = read_markup("".join(text))
+        for written in (found.to_html(), found.to_markdown(), found.to_json()):
+            assert written.encode()
+            assert "\0" not in written
+
+
 LONG = {
     20000: ("*a ", "<p>a", "<div>", "$a ", "\\(", "- a\n", "```\n", "<text>a", "<code>", "<b", "_a ", "<!--", "| a "),
     50000: ("[", "`", "&"),

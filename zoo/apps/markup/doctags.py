@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...images.boxes import Box
-from .document import UNCLOSED_BLOCK, Block, Document
+from .document import UNCLOSED_BLOCK, Block, Document, clean_text
 from .otsl import CELL_TAGS, HAS_CELLS, table_of_otsl, text_beside_cells
 
 GRID = 500  # <loc_N> counts in this many parts of a page's side
@@ -37,7 +37,7 @@ TEXT_BESIDE = "text outside of a block"
 
 def read_doctags(text: str) -> Document:
     """The document of a model's answer; what is damaged is read as far as it goes, and is a doubt of the document."""
-    blocks, doubts = list[Block](), list[str]()
+    text, blocks, doubts = clean_text(text), list[Block](), list[str]()
     lists = list[tuple[bool, int]]()  # of those around: True for a numbered one, and the items so far
     at, endless = 0, set[str]()  # endless: blocks of text as it stands that have no end from here on
 

@@ -28,6 +28,11 @@ _BEGIN = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|>|\$\$|[-+](?:
 _CLOSING = re.compile(r"(?:^|(?<=\s))(?=#+$)")  # the end of a heading that Markdown would leave out
 
 
+def clean_text(text: str) -> str:
+    """A text with U+FFFD in the places of U+0000 and of halves of characters, which files cannot hold."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 @dataclass(frozen=True)
 class Block:
     """A part of a document, of one of KINDS.

@@ -78,7 +78,7 @@ def _with_header(table: Table, text: str) -> Table:
         if tags != {"th"}:
             break
         count += 1
-    if not count or any(cell.row < count < cell.row + cell.row_span for cell in table.cells):
+    if not 0 < count <= table.shape[0] or any(cell.row < count < cell.row + cell.row_span for cell in table.cells):
         return table
     cells = [
         replace(cell, is_header=True, is_projected_row_header=False) if cell.row < count else cell

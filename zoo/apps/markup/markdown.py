@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Sequence
 
-from .document import FORMULA, UNCLOSED_BLOCK, Block, Document
+from .document import FORMULA, UNCLOSED_BLOCK, Block, Document, clean_text
 from .html import BLOCK_TAGS, read_html
 from .otsl import table_of_rows
 
@@ -43,7 +43,7 @@ def read_markdown(text: str) -> Document:
     `#` is the title, and `##` a heading of level 1.  What is damaged is read as far as it goes, and is a doubt of the
     document.
     """
-    reader = _Reader(text.replace("\0", "").split("\n"))
+    reader = _Reader(clean_text(text).split("\n"))
     reader.read()
     return Document(tuple(reader.blocks), tuple(dict.fromkeys(reader.doubts)))
 
