@@ -150,13 +150,14 @@ def test_what_looks_like_a_tag_is_text():
 def test_marks_charts_and_lists_within_items():
     found = read_doctags(
         "<checkbox_selected>yes</checkbox_selected><checkbox_unselected>no</checkbox_unselected>"
-        "<chart><loc_0><loc_0><loc_250><loc_500><bar_chart><fcel>a<fcel>1<nl><caption>Growth</caption></chart>"
+        "<chart><loc_0><loc_0><loc_250><loc_500><bar_chart><fcel>a<fcel>1<nl><caption>Growth</caption>"
+        "<caption><loc_1><loc_1><loc_2><loc_2>of a</caption></chart>"
         "<unordered_list><list_item>one<unordered_list><list_item>two</list_item></unordered_list></list_item>"
         "</unordered_list><picture><natural_image></picture>"
     )
     assert [block.text for block in found.blocks[:2]] == ["\N{BALLOT BOX WITH CHECK} yes", "\N{BALLOT BOX} no"]
     chart = found.blocks[2]
-    assert (chart.kind, chart.caption, chart.box) == ("picture", "Growth", (0, 0, 0.5, 1))
+    assert (chart.kind, chart.caption, chart.box) == ("picture", "Growth of a", (0, 0, 0.5, 1))
     assert chart.table is not None
     assert chart.table.rows() == [["a", "1"]]
     assert [(block.text, block.level) for block in found.blocks[3:5]] == [("one", 1), ("two", 2)]

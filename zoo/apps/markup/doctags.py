@@ -95,9 +95,9 @@ def _block(name: str, content: str, lists: Sequence[tuple[bool, int]]) -> Block:
     kind = BLOCKS.get(name, "heading")
     box, content = _place(content)
     caption = ""
-    if kind in ("table", "picture") and (found := _CAPTION.search(content)):
-        caption = _OTHER_TAGS.sub("", _place(found[1])[1]).strip()
-        content = content[: found.start()] + content[found.end() :]
+    if kind in ("table", "picture"):
+        captions = [_OTHER_TAGS.sub("", _place(one)[1]).strip() for one in _CAPTION.findall(content)]
+        caption, content = " ".join(captions), _CAPTION.sub("", content)
     table = table_of_otsl(content) if kind == "table" or (kind == "picture" and HAS_CELLS.search(content)) else None
     if table is not None:
         return Block(kind, box=box, table=table, caption=caption)
