@@ -117,9 +117,9 @@ def test_the_command_writes_the_tables_of_the_model(folder, capsys, monkeypatch)
     written = json.loads(Path("out.json").read_text(encoding="utf-8"))
     with open_document("one.pdf") as document:
         page = read_page(biased(ModelExtractorConfig(model="model", device="cpu")).model, document.page(1).image)
-    assert page.tables
+    assert any(table.cells for table in page.tables)
     found = [(len(table["cells"]), table["page"]) for table in (written if isinstance(written, list) else [written])]
-    assert found == [(len(table.cells), 1) for table in page.tables]
+    assert found == [(len(table.cells), 1) for table in page.tables if table.cells]
     assert "zoo: warning: the answer was cut off after" in capsys.readouterr().err
 
 

@@ -19,6 +19,8 @@ from ..tables.batch import ExtractorConfig
 from .reading import load_reader, read_page
 from .table_words import fit_table, with_words
 
+NO_CELLS = "the model wrote a table without cells, which is left out"
+
 
 class ModelExtractor:
     """Extracts the tables of upright pages by the answers of a model, as `TableExtractor` does by finding them.
@@ -42,6 +44,9 @@ class ModelExtractor:
         tables = []
         for block in found.blocks:
             if block.table is None:
+                continue
+            if not block.table.cells:
+                notes.append(NO_CELLS)
                 continue
             x0, y0, x1, y1 = block.box or (0.0, 0.0, 1.0, 1.0)
             table = fit_table(block.table, (x0 * width, y0 * height, x1 * width, y1 * height))
