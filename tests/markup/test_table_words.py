@@ -82,6 +82,11 @@ def test_texts_in_other_rows_and_columns_are_doubtful():
     assert doubts(with_words(written(rows), words())) == {OTHER_COLUMN: [(2, 1), (2, 2)]}
 
 
+def test_a_picture_of_a_table_has_no_words_to_differ_from():
+    table = written(ROWS)
+    assert with_words(table, [Word("12", (100, 20, 120, 32)), Word("Notes", (100, 300, 140, 312))]) == table
+
+
 def test_spaces_dashes_and_quotes_are_no_difference():
     rows = [["Fruit", "Share"], ["Pear’s", "12 %"], ["Plum", "−5%"]]
     found = [Word("Fruit", (0, 0, 9, 9)), Word("Share", (20, 0, 29, 9)), Word("Pear's", (0, 10, 9, 19))]

@@ -31,6 +31,8 @@ def with_words(table: Table, words: Sequence[Word], is_placed: bool = True) -> T
     is_placed: False if the table may be anywhere on the page; its place is then that of its words.
     """
     near = [word for word in words if not is_placed or inside(word.box, table.box) >= HALF_SHARE]
+    if not near:  # a picture of a table has nothing to be compared with
+        return table
     known, rest = _match(table.cells, near)
     if not is_placed:
         if own := [word for words_of_cell in known for word in words_of_cell or ()]:
