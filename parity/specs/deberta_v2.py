@@ -22,7 +22,7 @@ FIRST |= {"relative_attention": True, "pos_att_type": "c2p|p2c", "position_biase
 FIRST |= {"max_relative_positions": -1, "pad_token_id": 0, "pooler_dropout": 0, "pooler_hidden_act": "gelu"}
 FIRST_TINY = {name: value for name, value in TINY.items() if name != "position_buckets"}
 
-_first = partial(Spec, model_type="deberta", config=FIRST)
+_first = partial(Spec, model_type="deberta", like="save_pretrained", config=FIRST, tiny=FIRST_TINY)
 _deberta = partial(Spec, model_type="deberta-v2", like="save_pretrained", config=CONFIG, tiny=TINY)
 
 SPECS: dict[str, Spec] = {
@@ -30,11 +30,14 @@ SPECS: dict[str, Spec] = {
         like="microsoft/deberta-base",
         architecture="DebertaForMaskedLM",
         config={**FIRST, "legacy": False},
-        tiny=FIRST_TINY,
         full=True,
     ),
+    "deberta-first-bare": _first(architecture="DebertaModel"),
+    "deberta-first-tagger": _first(
+        architecture="DebertaForTokenClassification", config={**FIRST, "relative_attention": False, **labels(count=9)}
+    ),
+    "deberta-first-squad2": _first(architecture="DebertaForQuestionAnswering"),
     "deberta-first-classifier": _first(
-        like="save_pretrained",
         architecture="DebertaForSequenceClassification",
         config={**FIRST, "position_biased_input": True, **labels(count=3)},
         tiny={**FIRST_TINY, "max_relative_positions": 9},

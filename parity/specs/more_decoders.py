@@ -124,6 +124,7 @@ _TINY_GROUPS = {"num_attention_heads": 8, "num_kv_heads": 2}
 
 SPECS: dict[str, Spec] = {
     "bloom-560m": _bloom("bigscience/bloom-560m", "ForCausalLM", full=True),
+    "bloom-bare": _bloom("save_pretrained", "Model"),
     "bloom-classifier": _bloom(
         "save_pretrained",
         "ForSequenceClassification",

@@ -161,7 +161,10 @@ SPECS: dict[str, Spec] = {
         "ForSequenceClassification",
         {"position_embedding_type": "absolute", "emb_layer_norm_before": True, "token_dropout": False},
     ),
+    "esm2-bare": _esm("save_pretrained", "Model"),
+    "esm2-tagger": _esm("save_pretrained", "ForTokenClassification", labels(count=3)),
     "yolos-tiny": _yolos("hustvl/yolos-tiny", "ForObjectDetection", full=True),
+    "yolos-bare": _yolos("save_pretrained", "Model"),
     "yolos-small": _yolos(
         "save_pretrained", "ForObjectDetection", {"image_size": [512, 864], "use_mid_position_embeddings": True}
     ),
