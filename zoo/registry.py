@@ -631,6 +631,13 @@ FAMILIES: dict[str, Family] = {
         writes=True,
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
+    "audio-spectrogram-transformer": Family(
+        module="zoo.models.audio_spectrogram_transformer",
+        prefix="AST",
+        heads=("Model", "ForAudioClassification"),
+        tasks={"Model": None},
+        reads=("audio",),
+    ),
     "wav2vec2": Family(module="zoo.models.wav2vec2", prefix="Wav2Vec2", **_SPEECH),
     "hubert": Family(module="zoo.models.hubert", prefix="Hubert", **_SPEECH),
     "wavlm": Family(module="zoo.models.wavlm", prefix="WavLM", **_SPEECH),

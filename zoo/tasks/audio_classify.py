@@ -9,6 +9,7 @@ import numpy as np
 
 from ..audio import AudioInput, FeatureExtractor, reader
 from ..audio.features import FILE
+from ..audio.filter_banks import FilterBankExtractor
 from ..audio.waveform import WaveformExtractor
 from ..errors import InputError, ZooError
 from ..inputs.waveform import WaveformModel
@@ -40,17 +41,20 @@ class AudioClassify(Task):
     def __init__(
         self,
         model: Pretrained,
-        features: FeatureExtractor | WaveformExtractor,
+        features: FeatureExtractor | FilterBankExtractor | WaveformExtractor,
         checkpoint: Checkpoint | None = None,
     ):
         super().__init__(model, checkpoint)
         self.features = features
         features.check(self.config)
-        self.least = model.count_samples(1) if isinstance(model, WaveformModel) else 0  # samples of a recording
+        own = features.least_samples if isinstance(features, FilterBankExtractor) else 0
+        self.least = model.count_samples(1) if isinstance(model, WaveformModel) else own  # samples of a recording
 
     @classmethod
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
         kind = WaveformExtractor if hasattr(checkpoint.config, "conv_stride") else FeatureExtractor
+        if hasattr(checkpoint.config, "frequency_stride"):
+            kind = FilterBankExtractor
         return {"features": kind.from_folder(checkpoint.contents)}
 
     def extra_files(self) -> list[str]:
@@ -67,9 +71,10 @@ class AudioClassify(Task):
     ) -> list[Any]:
         """A list of Label, best first, for one recording; a list of such lists for several.
 
-        audio: as for transcribing; of a recording longer than a window, half a minute of Whisper, as in transformers,
-        and a minute of other models, its beginning is heard, with a warning.  top_k: how many labels; all if None.
-        function_to_apply: "softmax", "sigmoid" or "none".  batch_size: the recordings that are computed together.
+        audio: as for transcribing; of a recording longer than a window (half a minute of Whisper and ten seconds of
+        AST, as in transformers, and a minute of other models) its beginning is heard, with a warning.  top_k: how many
+        labels; all if None.  function_to_apply: "softmax", "sigmoid" or "none".  batch_size: the recordings that are
+        computed together.
         """
         if top_k is not None:
             top_k = check_count(top_k, "top_k")
