@@ -179,6 +179,10 @@ def test_the_scaling_of_llama_3_is_told_from_its_factors(factor, tmp_path, monke
 WRONG = {
     "another architecture": ({"general__architecture": "rwkv6"}, "'rwkv6', which is not implemented, only llama, "),
     "one that is nearly known": ({"general__architecture": "lama"}, "did you mean 'llama'"),
+    "an encoder of images": (
+        {"general__architecture": "clip"},
+        "mmproj.*, which is not implemented: load the model",
+    ),
     "no architecture": ({"general__architecture": None}, "not stated"),
     "experts": ({"llama__expert_count": 8}, "the metadata has no 'llama.expert_used_count'"),
     "an unknown key": ({"llama__logit_scale": 0.5}, r"llama\.logit_scale = 0.5 is not implemented"),

@@ -154,6 +154,11 @@ NAMES: dict[str, Names] = {
 
 def names_of(architecture: object) -> Names:
     """The names of an architecture; UnsupportedError if `general.architecture` is not one that zoo has."""
+    if architecture == "clip":
+        raise UnsupportedError(
+            "general.architecture is 'clip': this is the encoder of images beside a GGUF file of texts (an mmproj), "
+            "which is not implemented: load the model's checkpoint in safetensors, by its name on the hub"
+        )
     if not isinstance(architecture, str) or architecture not in NAMES:
         guess = nearest(architecture, NAMES) if isinstance(architecture, str) else ""
         found = repr(architecture[:100]) if isinstance(architecture, str) else "not stated"
