@@ -6,6 +6,7 @@ Shapes: T tokens, V tokens of the vocabulary, H, W of the table's image, y, x of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
@@ -13,13 +14,13 @@ import numpy as np
 
 from ..checkpoint.paddle_table import END, START, TABLE_TOKENS
 from ..images.boxes import Detection
-from ..images.lines import spans
+from ..images.lines import spans, split_ink
 
 TABLE, COLUMN, ROW = "table", "table column", "table row"  # the labels of Table Transformer
 HEADER, SPANNING_CELL = "table column header", "table spanning cell"
 LABELS = (TABLE, COLUMN, ROW, HEADER, SPANNING_CELL)
 INK = 0.5  # what differs so much from the paper, in a normalised picture, is ink
-RULE = 0.8  # share of a picture's side: a line with more ink is a rule
+DOTS = 2  # pixels: lower ink is a dotted rule
 LEVELS = 10  # amounts of ink that a gap is looked for below
 
 
@@ -151,15 +152,25 @@ def borders_of_ink(cells: Sequence[TokenCell], pixels: np.ndarray) -> tuple[list
     pixels (y, x, 3): the table's picture, normalised.  Columns are looked for in the rows without a cell that spans
     some.
     """
-    grey = pixels.mean(2)
-    ink = np.abs(grey - np.median(grey)) > INK
-    ink[ink.mean(1) > RULE] = False
-    ink[:, ink.mean(0) > RULE] = False
-    rows = _gaps(ink.sum(1), max(cell.row + cell.row_span for cell in cells))
+    grey = pixels.mean(2)  # what differs from most of its row and its column, as rules and shaded rows do not
+    of_row, of_column = (grey - np.median(grey, axis, keepdims=True) for axis in (1, 0))
+    ink = np.minimum(np.abs(of_row), np.abs(of_column)) > INK
+    for begin, end in spans(ink.any(1)):
+        ink[begin:end] &= end - begin > DOTS
+    count = max(cell.row + cell.row_span for cell in cells)
+    lines = [(top, bottom) for _, top, _, bottom in split_ink(ink)] if ink.any() else []
+    rows = _widest_gaps(lines, count) if len(lines) >= count else _gaps(ink.sum(1), count)
     wide = {r for cell in cells if cell.column_span > 1 for r in range(cell.row, cell.row + cell.row_span)}
     plain = [ink[round(rows[r]) : round(rows[r + 1])] for r in range(len(rows) - 1) if r not in wide]
     seen = np.concatenate(plain) if plain else ink
     return rows, _gaps(seen.sum(0), max(cell.column + cell.column_span for cell in cells))
+
+
+def _widest_gaps(runs: Sequence[tuple[int, int]], count: int) -> list[float]:
+    """The borders (count + 1) of runs of ink in the widest gaps between them."""
+    gaps = [(b[0] - a[1], (a[1] + b[0]) / 2) for a, b in pairwise(runs)]
+    inner = sorted(at for _, at in sorted(gaps, reverse=True)[: count - 1])
+    return [float(runs[0][0]), *inner, float(runs[-1][1])]
 
 
 def _gaps(amounts: np.ndarray, count: int) -> list[float]:
@@ -167,8 +178,7 @@ def _gaps(amounts: np.ndarray, count: int) -> list[float]:
     lines = np.flatnonzero(amounts)
     start, end = (int(lines[0]), int(lines[-1]) + 1) if len(lines) else (0, len(amounts))
     for level in range(LEVELS):
-        gaps = spans(amounts[start:end] <= level / LEVELS * amounts.max())
-        if len(gaps) >= count - 1:
-            widest = sorted(sorted(gaps, key=lambda gap: gap[0] - gap[1])[: count - 1])
-            return [float(start), *(start + (a + b) / 2 for a, b in widest), float(end)]
+        runs = spans(amounts[start:end] > level / LEVELS * amounts.max())
+        if len(runs) >= count:
+            return [start + at for at in _widest_gaps(runs, count)]
     return np.linspace(start, end, count + 1).tolist()
