@@ -12,7 +12,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from tests.small_pdf import pdf, text
 from zoo.apps.cli import main
+from zoo.apps.documents import EXAMPLE
 from zoo.apps.documents.ocr_formats import OCR_FORMATS, ReadPage
+from zoo.errors import UnsupportedError
 from zoo.tasks.ocr import OcrLine, OcrPage
 
 LINES = "First line of print\nSecond line, 12.50"
@@ -101,3 +103,39 @@ def test_signs_of_markdown_and_lines_that_nobody_can_read():
     assert OCR_FORMATS[".md"](pages) == "\\# 1 \\* 2\\_3  \n\\[?\\]  \n\\- x\n"
     assert OCR_FORMATS[".txt"](pages) == "# 1 * 2_3\n[?]\n- x\n"
     assert np.array([row.split("\t") for row in OCR_FORMATS[".tsv"](pages).splitlines()]).shape == (14, 12)
+
+
+def test_photos_are_made_flat_first(folder, tmp_path, monkeypatch, capsys):
+    """By a UVDoc, whose points here turn the page upside down; it is the checkpoint's own step otherwise."""
+    pytest.importorskip("torch")
+    from parity.checkpoints import build
+    from zoo.tasks import flatten
+
+    uvdoc = build("uvdoc", tmp_path / "uvdoc")
+    (uvdoc / "preprocessor_config.json").write_text('{"image_processor_type": "UVDocImageProcessor"}')
+    page = np.asarray(Image.open("page.png"))
+    flat = flatten.load_flattener(uvdoc)
+    assert flat(page).shape == page.shape
+    monkeypatch.setattr("zoo.apps.cli.ocr.load_flattener", lambda options: flat)
+    monkeypatch.setattr(flatten, "flatten_page", lambda photo, points: photo[::-1, ::-1])
+    Image.fromarray(page[::-1, ::-1]).save("photo.png")
+    assert main(["ocr", "photo.png", "--photo", *OPTIONS]) == 0
+    assert capsys.readouterr().out == f"{LINES}\n"
+    with pytest.raises(UnsupportedError, match="is a bert, expected uvdoc"):
+        flatten.load_flattener(build("bert-base-uncased", tmp_path / "bert"))
+
+
+def test_tables_of_photos_are_those_of_the_flat_page(folder, monkeypatch, capsys):
+    """A page with words of its own stays as it is."""
+    seen = []
+    monkeypatch.setattr(
+        "zoo.apps.tables.batch._flattener", lambda *_: lambda photo: seen.append(1) or photo[::-1, ::-1]
+    )
+    example = np.asarray(Image.open(EXAMPLE).convert("RGB"))
+    Image.fromarray(example[::-1, ::-1]).save("photo.png")
+    assert main(["table", "photo.png", "--photo", "--no-straighten", "--ocr", "none", "--json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)
+    assert table["box"][1] == pytest.approx(250, abs=4)  # where it is on the page that comes with zoo
+    assert seen == [1]
+    main(["table", "page.pdf", "--photo", "--ocr", "none"])
+    assert seen == [1]

@@ -13,6 +13,7 @@ from .parser import Arguments, Parser, usage_of
 Add = Arguments
 LOADING, ENGINE, OUTPUT, TASK_OPTIONS, JOB = "loading", "engine", "output", "options of tasks", "jobs"  # groups
 ADAPTER_HELP = "a LoRA adapter, as peft and zoo finetune --lora save it"
+PHOTO_HELP = "make photos of curved or tilted pages flat first, by UVDoc"
 WEIGHTS_HELP = "quantise the matrices while they are loaded: less memory, faster generation"
 
 
@@ -212,6 +213,7 @@ def _table(add: Add) -> None:
     least = "lowest score of tables, rows, ..., 0 ... 1 (0.5)"
     pages("--threshold", type=float, default=0.5, metavar="F", help=least)
     pages("--padding", type=_not_negative, metavar="N", help="pixels of margin around a table (a 40th of the page)")
+    pages("--photo", action="store_true", help=PHOTO_HELP)
     pages("--no-straighten", action="store_true", help="take pages as they are, tilted or on their side")
 
 
@@ -224,6 +226,7 @@ def _ocr(add: Add) -> None:
     add("--reader", metavar="NAME", default="auto", help=readers)
     detectors = "pp-ocrv6-small-det where it is installed, or lines: the ink of one column of text is cut into lines"
     add("--detector", metavar="NAME", help=detectors)
+    add("--photo", action="store_true", help=PHOTO_HELP)
     add("--pages", metavar="N-M", help="pages of each document, such as 3-7,9 or 5-")
     add("--dpi", type=float, default=144, metavar="N", help="resolution of a PDF's pages in pixels per inch (144)")
     add("--password", metavar="TEXT", help="password of an encrypted PDF")

@@ -6,14 +6,17 @@ import argparse
 import sys
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 from ...errors import ZooError, quantity
 from ...images.open import read_file
 from ...options import DEFAULTS
 from ...tasks.base import Progress
+from ...tasks.flatten import load_flattener
 from ...tasks.ocr import Ocr, load_ocr
 from ..batch.inputs import find_inputs
 from ..documents import Document, open_document
+from ..documents.files import Flatten
 from ..documents.ocr_formats import OCR_FORMATS, ReadPage
 from .fastest import fastest
 from .output import STDIN, output_format, write_output
@@ -29,11 +32,12 @@ def ocr(args: argparse.Namespace) -> None:
     device = args.device if len(names) == 1 and args.device is None else fastest(args)
     options = DEFAULTS.update({"device": device, "local_files_only": args.local_files_only})
     task = load_ocr(args.reader, args.detector, options)
+    flatten = load_flattener(options=options) if args.photo else None
     pages, errors = list[ReadPage](), list[str]()
     with Progress(len(names), None, "documents") as advance:
         for name in names:
             try:
-                for page in _pages(task, name, args):
+                for page in _pages(task, name, args, flatten):
                     pages.append(page)
             except ZooError as e:
                 if len(names) == 1:
@@ -52,15 +56,15 @@ def ocr(args: argparse.Namespace) -> None:
         raise ZooError(f"{len(errors)} of {len(names)} documents could not be read")
 
 
-def _pages(task: Ocr, name: str, args: argparse.Namespace) -> Iterator[ReadPage]:
-    with _open(name, args) as document:
+def _pages(task: Ocr, name: str, args: argparse.Namespace, flatten: Flatten | None) -> Iterator[ReadPage]:
+    with _open(name, args, flatten) as document:
         for number in document.numbers(args.pages):
             page = document.page(number)
             yield ReadPage(document.name, number, task.read_page(page.image), page.name)
 
 
-def _open(name: str, args: argparse.Namespace) -> Document:
-    options = {"dpi": args.dpi, "password": args.password}
+def _open(name: str, args: argparse.Namespace, flatten: Flatten | None) -> Document:
+    options: Any = {"dpi": args.dpi, "password": args.password, "flatten": flatten}
     if name == STDIN:
         return open_document(read_file(sys.stdin.buffer, "stdin"), name="stdin", **options)
     return open_document(name, **options)

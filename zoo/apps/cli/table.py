@@ -42,7 +42,7 @@ from .terminal import Terminal, clean
 def table(args: argparse.Namespace) -> None:
     """The command, with the arguments as parsed."""
     check_options(args)
-    same = ("threshold", "padding", "device", "local_files_only", "lock", "dpi", "password")
+    same = ("threshold", "padding", "device", "local_files_only", "lock", "dpi", "password", "photo")
     options = {name: getattr(args, name) for name in same}
     options["straighten"] = not args.no_straighten
     if args.model is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, TypeAlias, Union
 
 import numpy as np
@@ -20,6 +20,7 @@ from .word import Word
 if TYPE_CHECKING:
     from .pdf import PdfFile
 
+Flatten: TypeAlias = Callable[[np.ndarray], np.ndarray]  # a photo (H, W, 3) uint8 -> the flat page, of that shape
 DocumentFile: TypeAlias = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "IO[bytes]"]
 
 OFFICE = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how .docx, .xlsx, .odt, .epub and old .doc and .xls begin
@@ -47,8 +48,8 @@ class Page:
 class Document:
     """An open document, a context manager; each page is read when it is asked for."""
 
-    def __init__(self, name: str, pages: PdfFile | ImagePages, sha256: str):
-        self.name, self.sha256, self._pages = name, sha256, pages
+    def __init__(self, name: str, pages: PdfFile | ImagePages, sha256: str, flatten: Flatten | None = None):
+        self.name, self.sha256, self._pages, self._flatten = name, sha256, pages, flatten
 
     def __len__(self) -> int:
         return len(self._pages)
@@ -70,9 +71,13 @@ class Document:
         """Page `number`, from 1; InputError if it does not exist or is damaged."""
         select([(number, number)], len(self), self.name)
         if isinstance(self._pages, ImagePages):
-            return Page(self.name, number, len(self), np.asarray(self._pages.page(number)))
-        found = self._pages.read(number)
-        return Page(self.name, number, len(self), found.image, found.words, found.rules)
+            page = Page(self.name, number, len(self), np.asarray(self._pages.page(number)))
+        else:
+            found = self._pages.read(number)
+            page = Page(self.name, number, len(self), found.image, found.words, found.rules)
+        if self._flatten is None or page.words is not None:
+            return page
+        return replace(page, image=self._flatten(page.image), rules=None)
 
     def numbers(self, selection: Pages | None = None) -> list[int]:
         """The numbers of all pages, or of a selection such as "3-7,9" or "5-"; InputError if a page does not exist."""
@@ -91,13 +96,15 @@ def open_document(
     password: str | None = None,
     max_pixels: int = MAX_PIXELS,
     name: str | None = None,
+    flatten: Flatten | None = None,
 ) -> Document:
     """Open a PDF (extra `pdf`) or an image file; TIFF, GIF and WebP may have several pages or frames.
 
     file: a path, the bytes of a file, or an open file.  dpi: resolution at which a PDF is rendered; images keep theirs.
     password: of an encrypted PDF.  max_pixels: larger images are refused; a PDF's page that is larger, or larger than
     `pdf.MAX_DRAWN_PIXELS`, is drawn at a lower resolution, with a warning.  name: in errors and results, by default the
-    path.  InputError: another format, a damaged or encrypted file, no pages.
+    path.  flatten: makes a photo flat, for pages without a text layer.  InputError: another format, a damaged or
+    encrypted file, no pages.
     """
     if not (isinstance(dpi, int | float) and MIN_DPI <= dpi <= MAX_DPI):
         raise InputError(f"dpi is {dpi!r}, expected {MIN_DPI} to {MAX_DPI}")
@@ -115,4 +122,4 @@ def open_document(
         raise InputError(
             f"{name}: an office document or an archive, expected a PDF or a picture: save it as a PDF first"
         )
-    return Document(name, ImagePages(data, max_pixels=max_pixels, name=name), sha256)
+    return Document(name, ImagePages(data, max_pixels=max_pixels, name=name), sha256, flatten)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import time
@@ -17,8 +18,10 @@ from ...devices import resolve_device
 from ...errors import ZooError
 from ...hub import find
 from ...images.open import MAX_BYTES
+from ...options import DEFAULTS
 from ...processes import share
 from ...tasks.auto_reader import AUTO_READER, FIRST_NAME, SECOND_NAME
+from ...tasks.flatten import load_flattener
 from ..batch.engine import Summary, run
 from ..batch.files import folder_digest, is_uri, read, sha256_of
 from ..batch.output import output_of
@@ -50,15 +53,17 @@ class ExtractorConfig:
     lock: str | None = None
     dpi: float = DPI
     password: str | None = dataclasses.field(default=None, repr=False)
+    photo: bool = False
 
     def extractor(self) -> TableExtractor:
         """The extractor, with its checkpoints loaded."""
-        options = {name: value for name, value in vars(self).items() if name not in ("dpi", "password")}
+        options = {name: value for name, value in vars(self).items() if name not in ("dpi", "password", "photo")}
         return TableExtractor(**options)
 
     def open(self, path: str) -> Document:
         file = read(path, MAX_BYTES) if is_uri(path) else path
-        return open_document(file, dpi=self.dpi, password=self.password, name=path)
+        flatten = _flattener(self.device, self.local_files_only, self.lock) if self.photo else None
+        return open_document(file, dpi=self.dpi, password=self.password, name=path, flatten=flatten)
 
     def key(self) -> str:
         """A hash of everything but the page that decides its tables."""
@@ -73,6 +78,14 @@ class ExtractorConfig:
         if self.lock is not None:
             fields["lock"] = hashlib.sha256(Path(self.lock).read_bytes()).hexdigest()
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+@functools.lru_cache(maxsize=1)
+def _flattener(device: str | None, local_files_only: bool, lock: str | None) -> Any:
+    """UVDoc, loaded once for all documents."""
+    return load_flattener(
+        options=DEFAULTS.update({"device": device, "local_files_only": local_files_only, "lock": lock})
+    )
 
 
 class PageJob(NamedTuple):
