@@ -10,7 +10,7 @@ import pytest
 import zoo
 from zoo.apps.tables import TableExtractor
 from zoo.checkpoint.paddle_table import TABLE_TOKENS
-from zoo.errors import InputError
+from zoo.errors import InputError, UnsupportedError
 from zoo.tasks.table_tokens import (
     Token,
     borders_of_ink,
@@ -143,6 +143,26 @@ def test_a_task_gives_boxes_in_pixels_of_the_image(monkeypatch, structure, rng):
         structure(np.zeros((160, 600, 3), np.uint8), rule="argmax")
     write(monkeypatch, structure, TABLE)
     assert len(structure(rng.integers(0, 256, (160, 600, 3), np.uint8))) == len(found)
+
+
+def test_values_that_are_not_finite(monkeypatch, structure):
+    for where in (0, 1):
+        write(monkeypatch, structure, TABLE, places_of(TABLE) * (np.nan if where else 1))
+        if not where:
+            monkeypatch.setattr("zoo.tasks.table_structure.floats", lambda x: np.asarray(x) * np.nan)
+        with pytest.raises(InputError, match="of the tokens are not all finite"):
+            structure(np.zeros((160, 600, 3), np.uint8))
+        monkeypatch.undo()
+
+
+def test_other_tokens_are_refused(tmp_path):
+    pytest.importorskip("torch")
+    from parity.checkpoints import build
+
+    config = build("slanet", tmp_path) / "config.json"
+    config.write_text(config.read_text().replace('"model_type"', '"out_channels": 30, "model_type"'))
+    with pytest.raises(UnsupportedError, match="out_channels = 30 is not implemented, expected the 50 tokens"):
+        zoo.load(tmp_path)
 
 
 def test_a_table_without_an_end_is_said(structure):

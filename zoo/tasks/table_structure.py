@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..checkpoint.paddle_table import TABLE_TOKENS
+from ..errors import InputError, UnsupportedError
 from ..images.boxes import Detection
 from ..warning import warn
 from .detect import Detect
@@ -18,6 +19,7 @@ from .image_task import floats
 from .table_tokens import LABELS, borders_of_ink, borders_of_places, find_parts, place_cells, read_tokens
 
 if TYPE_CHECKING:
+    from ..checkpoint.files import Checkpoint
     from ..typing import Array
 
 
@@ -31,6 +33,14 @@ class TableStructure(Detect):
     Their borders lie between the places of cells, which the model of PaddleOCR's graph writes beside its tokens, or
     where there is least ink, for a checkpoint of transformers, whose class has no places.
     """
+
+    @classmethod
+    def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        config: Any = checkpoint.config
+        if (count := config.out_channels) != len(TABLE_TOKENS):
+            known = f"expected the {len(TABLE_TOKENS)} tokens of transformers' processor"
+            raise UnsupportedError(f"{checkpoint.name}: out_channels = {count} is not implemented, {known}")
+        return super().parts_of(checkpoint)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -48,6 +58,9 @@ class TableStructure(Detect):
         if rule != "score":
             raise InputError(f"rule is {rule!r}, and a model that writes tokens has only 'score'")
         probabilities, places, pixels, (H, W) = output
+        for name, values in (("probabilities", probabilities), ("places", places)):
+            if values is not None and not np.isfinite(values).all():
+                raise InputError(f"the {name} of the tokens are not all finite")
         tokens, is_whole = read_tokens(probabilities)
         if not is_whole:
             warn(f"the structure of a table has no end after {len(probabilities)} tokens: its last rows may be missing")
