@@ -164,6 +164,19 @@ def test_marks_charts_and_lists_within_items():
     assert found.doubts == ()
 
 
+def test_tags_within_a_cell_are_not_the_end_of_a_table():
+    found = read_doctags("<otsl><fcel><text>a</text><fcel><formula>b</formula><nl><fcel>c<doctag><fcel>d<nl></otsl>")
+    assert found.tables[0].rows() == [["a", "b"], ["c", "d"]]
+    assert found.doubts == ()
+    tokens = {
+        name: i for i, name in enumerate([f"<{tag}>" for tag in CELL_TAGS] + ["<nl>", "<otsl>", "</otsl>", "<text>"])
+    }
+    tags = TableTags.of(tokens)
+    assert tags is not None
+    assert tokens["<text>"] in tags.excluded_tokens(np.array([tokens["<otsl>"]]), ())
+    assert tags.excluded_tokens(np.array([tokens["<otsl>"], tokens["</otsl>"]]), ()) == ()
+
+
 def test_marks_of_items_are_the_lists_own():
     found = read_doctags(
         "<ordered_list><list_item>1. one</list_item><list_item>2) two</list_item><list_item>7. seven</list_item>"

@@ -4,14 +4,23 @@ whose spans are rectangles while they are written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+_BLOCK = re.compile(
+    r"</?(?:doctag|title|text|paragraph|list_item|(?:un)?ordered_list|picture|chart|footnote|page_header|page_footer"
+    r"|page_break|section_header_level_\d)>"
+)
+
 
 class TableTags(NamedTuple):
-    """The ids of OTSL's tags.  cells: of all that are a position of the grid, `left`, `up` and `cross` among them."""
+    """The ids of OTSL's tags.  cells: of all that are a position of the grid, `left`, `up` and `cross` among them.
+
+    blocks: of the tags of other blocks, none of which is within a table.
+    """
 
     begin: int
     end: int
@@ -20,6 +29,7 @@ class TableTags(NamedTuple):
     up: int
     cross: int
     cells: tuple[int, ...]
+    blocks: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, tokens: Mapping[str, int]) -> TableTags | None:
@@ -29,7 +39,8 @@ class TableTags(NamedTuple):
         if any(token is None for token in (*named, *others[:2])):
             return None
         cells = tuple(token for token in (*named[3:], *others) if token is not None)
-        return cls(*named, cells)  # type: ignore[arg-type]  (none is None)
+        blocks = tuple(token for name, token in tokens.items() if _BLOCK.fullmatch(name))
+        return cls(*named, cells, blocks)  # type: ignore[arg-type]  (none is None)
 
     def excluded_tokens(self, ids: np.ndarray, ends: Sequence[int]) -> tuple[int, ...]:
         """The tokens that must not follow new ones (N,): rows of a table have as many cells as its first, spans are
@@ -38,7 +49,7 @@ class TableTags(NamedTuple):
         begins = np.flatnonzero(ids == self.begin)
         if not len(begins) or (ids[begins[-1] :] == self.end).any():
             return ()
-        inside, never = ids[begins[-1] + 1 :], (self.begin, *ends)
+        inside, never = ids[begins[-1] + 1 :], (self.begin, *self.blocks, *ends)
         *above, row = self._rows(inside)
         count = len(row)
         if not above:

@@ -81,6 +81,10 @@ def _end_of(text: str, name: str, at: int, endless: set[str]) -> tuple[int, int]
         if found >= 0:
             return found, found + len(end)
         endless.add(name)
+    if BLOCKS.get(name) == "table":  # whose cells may have tags, but no other table
+        found = text.find(end, at)
+        if found >= 0 and text.find(f"<{name}>", at, found) < 0:
+            return found, found + len(end)
     holds = ("caption",) if BLOCKS.get(name) in ("table", "picture") else ()
     for tag in _TAG.finditer(text, at):
         if tag[0] == end:

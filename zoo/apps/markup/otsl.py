@@ -19,6 +19,8 @@ TEXT_TAGS = ("fcel", "ched", "rhed", "srow")
 CELL_TAGS = (*TEXT_TAGS, "ecel", "lcel", "ucel", "xcel")
 _PIECES = re.compile(rf"<({'|'.join((*CELL_TAGS, 'nl'))})>([^<]*(?:<(?!(?:{'|'.join((*CELL_TAGS, 'nl'))})>)[^<]*)*)")
 HAS_CELLS = re.compile(rf"<(?:{'|'.join(CELL_TAGS)})>")
+# Of blocks within a cell, which are its text.
+_BLOCK_TAG = re.compile(r"</?(?:doctag|text|paragraph|list_item|(?:un)?ordered_list|formula|inline|loc_\d+)>")
 RAGGED_ROWS = "rows of different lengths"
 TORN_SPAN = "a span without its cell"
 TOO_LARGE = "more positions than a table may have, so that its last rows are left out"
@@ -89,7 +91,7 @@ def _rows(text: str) -> Rows:
             count += 1
             if count > MAX_POSITIONS:
                 break
-            content = found[2].strip() if found[1] in (*TEXT_TAGS, "ecel") else ""
+            content = _BLOCK_TAG.sub("", found[2]).strip() if found[1] in (*TEXT_TAGS, "ecel") else ""
             rows[-1].append(("fcel" if content and found[1] == "ecel" else found[1], content))
     return [row for row in rows if row]
 
