@@ -80,19 +80,6 @@ def test_what_lies_between_two_columns_is_read_with_the_nearer():
     assert_whole(found, table, TEXTS)
 
 
-@pytest.mark.parametrize("end", [300, 315])
-def test_a_cell_that_spans_columns_keeps_its_last_letters(end):
-    """A heading that is wider than its two columns; in their other rows the border is where it was."""
-    table = grid(intervals(Y), intervals(X), [(0, 0, 1, 2)])
-    texts = {place: text for place, text in TEXTS.items() if place[0]}
-    texts |= {(0, 0): (30, 24, end, 36), (0, 2): (end + 25, 24, 390, 36)}
-    found = fitted_cell_boxes(page(texts.values()), table)
-    assert_whole(found, table, texts)
-    assert found[0][2] == found[1][0] > end  # what one cell has the other has not
-    (border,) = {box[2] for box, cell in zip(found, table.cells, strict=True) if cell.row and cell.column == 1}
-    assert 220 <= border <= 300
-
-
 def test_a_cell_that_spans_columns_holds_no_border_back():
     texts = {**TEXTS, (0, 0): (70, 24, 210, 36)}
     del texts[0, 1]

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from zoo.apps.tables import TableExtractor
+from zoo.apps.tables.diagrams import is_diagram
 from zoo.apps.tables.edges import extend_by_lines, grow_to_gaps
 from zoo.apps.tables.finding import Detector, find_tables, ink_of, join_overlapping
-from zoo.apps.tables.frames import frames_of, is_diagram, without_frames
 from zoo.apps.tables.gaps import has_no_grid
 from zoo.images.boxes import Box, Detection
 
@@ -150,32 +150,6 @@ def test_an_edge_moves_to_a_rule_beside_it() -> None:
     page[93:95, 100:446] = page[320:322, 100:300] = 0
     x0, y0, x1, y1 = grow_to_gaps((100.0, 100.0, 446.0, 318.0), ink_of(page))
     assert (x0, y0, x1, y1) == (100.0, 93.0, 446.0, 318.0)  # the lower one is not as long
-
-
-@pytest.mark.parametrize("whole_frame", [True, False])
-def test_a_frame_beside_a_table_is_no_part_of_it(whole_frame: bool) -> None:
-    """A figure below the table, within whose frame the place ends; bars stand on its lower side."""
-    page = np.pad(TABLE, ((40, 200), (60, 60), (0, 0)), constant_values=255)
-    top, bottom, left, right = 260, 380, 90, 330
-    page[top : top + 2, left:right] = page[top:bottom, left : left + 2] = page[top:bottom, right : right + 2] = 0
-    if whole_frame:
-        page[bottom : bottom + 2, left : right + 2] = 0
-    page[300:bottom, 150:170] = 90
-    frames = frames_of(page)
-    assert min(np.abs(np.subtract(one, (left, top, right, bottom))).max() for one in frames) <= 3
-    place = (60.0, 40.0, 406.0, 268.0)
-    clean = without_frames(page, frames, [place])
-    assert (clean[250:] == 255).all()
-    assert (clean[:250] == page[:250]).all()
-    assert without_frames(page, frames, [(80.0, 250.0, 350.0, 390.0)]) is page  # the figure itself was found
-    (found,) = find_tables(says(place), page, 0.5, frames)
-    assert found.box[3] == 268.0
-
-
-def test_grids_are_no_frames() -> None:
-    page = np.full((400, 400, 3), 255, np.uint8)
-    page[100:302:50, 50:352] = page[100:302, 50:352:100] = 0
-    assert frames_of(page) == []
 
 
 def test_a_table_that_the_detector_is_less_sure_of_has_gaps_between_columns() -> None:

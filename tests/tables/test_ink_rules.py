@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from zoo.apps.documents import Rule, Rules
 from zoo.apps.tables import TableExtractor
-from zoo.apps.tables.ink_rules import enlarged_rules, has_low_letters, ink_rules
+from zoo.apps.tables.ink_rules import ink_rules
 from zoo.apps.tables.lattice import find_lattices
 from zoo.images.boxes import Detection
 
@@ -95,24 +95,6 @@ def test_strokes_of_letters_below_each_other_are_no_rules(size: int) -> None:
         draw.text((256, i * 26 + 1), f"1l{i}", fill="black", font_size=size)
     (lattice,) = find_lattices(ink_rules(np.asarray(image), 2.0), 2.0, "ink")
     assert (len(lattice.ys) - 1, len(lattice.xs) - 1) == (6, 2)
-
-
-def test_rules_of_a_small_picture_may_touch_letters() -> None:
-    image = Image.new("RGB", (900, 390), "white")
-    draw = ImageDraw.Draw(image)
-    for y in range(15, 390, 36):
-        draw.line((15, y, 885, y), "black", 3)
-        for x in range(15, 800, 87):
-            draw.text((x + 6, y + 6), f"{x * y % 97}.5", fill="black", font_size=20)
-    for x in range(15, 900, 87):
-        draw.line((x, 15, x, 375), "black", 3)
-    small = np.asarray(image.resize((300, 130), Image.Resampling.LANCZOS))
-    assert has_low_letters(small)
-    for rules, count in ((ink_rules(small, 2.0), 0), (enlarged_rules(small, 2.0), 1)):
-        lattices = find_lattices(rules, 2.0, "ink")
-        assert len(lattices) == count
-    assert (len(lattices[0].ys) - 1, len(lattices[0].xs) - 1) == (10, 10)
-    assert lattices[0].box == pytest.approx((5, 5, 295, 125), abs=2)
 
 
 def test_two_frames_around_a_cell_are_one_border() -> None:

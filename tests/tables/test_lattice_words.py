@@ -6,7 +6,7 @@ import pytest
 
 from zoo.apps.tables import Word
 from zoo.apps.tables.lattice import Lattice
-from zoo.apps.tables.lattice_words import with_columns, with_cut_cells, with_lines, with_sides, without_gaps
+from zoo.apps.tables.lattice_words import with_cut_cells, with_lines, with_sides, without_gaps
 
 
 def test_a_stroke_in_a_gap_between_cells_is_no_column() -> None:
@@ -69,28 +69,6 @@ def test_a_name_beside_lines_of_numbers_is_a_cell_of_its_own():
     assert len(one.ys) == 3
 
 
-@pytest.mark.parametrize(("first", "columns"), [("a", 2), ("1.", 1)])
-def test_the_marks_of_a_list_are_no_column(first: str, columns: int):
-    ys = (10, 40, 70, 100)
-    lattice = Lattice(
-        (0, 200, 300), (0, *(y + 20 for y in ys)), tuple((r, c, 1, 1) for r in range(4) for c in (0, 1)), ""
-    )
-    words = [w for y in ys for w in (Word(first, (5, y, 15, y + 10)), Word("text", (60, y, 90, y + 10)))]
-    assert len(with_columns(lattice, words).xs) == 3 + (columns == 2)
-
-
-def test_a_name_that_goes_on_in_the_next_line_is_one_row():
-    lattice = Lattice((0, 90, 200, 290), (0, 50, 100), tuple((r, c, 1, 1) for r in range(2) for c in range(3)), "rules")
-
-    def band(second: str) -> list[Word]:
-        names = [("Mixed", 5, 10), (second, 5, 30)]
-        numbers = [(str(x + y), x, y) for x in (100, 210) for y in (10, 30)]
-        return [Word(text, (x, y, x + 40, y + 10)) for text, x, y in names + numbers]
-
-    assert len(with_lines(lattice, band("and")).ys) == 3
-    assert len(with_lines(lattice, band("Other")).ys) == 4
-
-
 def test_a_border_that_is_not_seen_in_one_row_goes_through_a_gap_of_its_words():
     cells = ((0, 0, 1, 1), (0, 1, 1, 1), (1, 0, 1, 2))
     lattice = Lattice((0.0, 100.0, 200.0), (0.0, 20.0, 40.0), cells, "ink")
@@ -110,14 +88,6 @@ def test_a_heading_above_named_numbers_is_a_row_of_its_own():
     found = with_lines(lattice, words)
     assert len(found.ys) == 5
     assert [len(own) for own in found.words_of_cells(words)][:9] == [1, 0, 0, 1, 1, 1, 1, 1, 1]
-
-
-def test_marks_before_lines_that_nobody_has_read_are_no_column():
-    lattice = Lattice((0, 90, 290), (0, 20, 40, 60, 80), tuple((r, c, 1, 1) for r in range(4) for c in range(2)), "ink")
-    for wide, columns in ((9, 2), (40, 3)):
-        words = [Word("x", (x, 5 + 20 * r, x + w, 15 + 20 * r)) for r in range(4) for x, w in ((95, wide), (160, 80))]
-        words += [Word("x", (5, 5 + 20 * r, 40, 15 + 20 * r)) for r in range(4)]
-        assert len(with_columns(lattice, words).xs) == columns + 1
 
 
 @pytest.mark.parametrize(("gap", "rows"), [(4.0, 2), (15.0, 3)])

@@ -91,17 +91,6 @@ def test_two_lattices_in_one_place_are_two_tables() -> None:
     assert [table.shape for table in tables] == [(3, 3), (3, 3)]
 
 
-def test_more_than_the_lattice_is_left_to_the_network() -> None:
-    """Three columns are ruled, and as many words lie beside them."""
-    content = ruled(xs=(40, 80, 120)) + "".join(
-        text(x, y, "12 34") for x in (45, 85, 130, 180, 230) for y in (150, 120, 60)
-    )
-    parts = [Detection("table row", 0.9, (60.0, 30.0 + 60 * i, 540.0, 90.0 + 60 * i)) for i in range(4)]
-    parts += [Detection("table column", 0.9, (80.0 + 80 * i, 30.0, 160.0 + 80 * i, 330.0)) for i in range(5)]
-    (table,) = tables_of(page_of(content), (30, 25, 270, 160), structure=lambda image, threshold: parts, padding=0)
-    assert {cell.origin for cell in table.cells} == {"model"}
-
-
 def test_paragraphs_above_a_lattice_are_no_part_of_it() -> None:
     """The detector takes a paragraph and a table for one."""
     lines = "".join(text(40, y, "A line of a paragraph", 8) for y in (196, 190, 184, 178))
@@ -253,18 +242,6 @@ def test_months_are_names():
     content += "".join(text(x, y, one) for y, *names in words for x, one in zip((45, 125, 195), names, strict=True))
     (table,) = tables_of(page_of(content), (30, 25, 270, 160))
     assert table.rows() == [list(names) for _, *names in words]
-
-
-def test_columns_that_no_rule_parts():
-    """Names and numbers between the same two rules: a gap runs down them all, but for a heading across it."""
-    names = ("Cash flow", "Assets", "Debt issued", "Stock")
-    ys = (170, 140, 110, 80, 50, 20)
-    content = ruled((40, 200, 260), ys) + text(45, 150, "All of the numbers in thousands")
-    for y, name in zip((120, 90, 60, 30), names, strict=True):
-        content += text(45, y, name) + text(160, y, str(y)) + text(205, y, "7")
-    (table,) = tables_of(page_of(content), (30, 25, 270, 185), structure=no_objects)
-    assert table.rows()[1:] == [[name, str(y), "7"] for name, y in zip(names, (120, 90, 60, 30), strict=True)]
-    assert (table.cells[0].column_span, table.cells[0].text) == (2, "All of the numbers in thousands")
 
 
 def test_boxes_filled_behind_words_of_a_text_are_no_cells():

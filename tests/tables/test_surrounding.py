@@ -9,7 +9,6 @@ import pytest
 
 from zoo.apps.tables import Cell, Table, Word
 from zoo.apps.tables.surrounding import fit_to_ink, has_lines, why_no_table, without_titles_and_notes
-from zoo.apps.tables.text_lines import ink_blocks
 
 BORDERS = (0.0, 100.0, 200.0, 300.0)  # of three columns, pixels
 TABLE = ["            2023      2024", "Sales       12        15", "Costs       7         9"]
@@ -124,23 +123,6 @@ def test_the_text_below_the_topmost_rule_is_no_title() -> None:
     shape = table([["", "", ""]] * len(lines))
     assert len(without_titles_and_notes(words(lines), shape, rule=-2.0)) == len(words(lines))
     assert len(without_titles_and_notes(words(lines), shape, rule=16.0)) == len(words(TABLE))
-
-
-def test_lines_that_a_high_cell_joins_are_cut() -> None:
-    high, low = (10.0, 10.0, 60.0, 40.0), (100.0, 60.0, 150.0, 72.0)
-    drawn = (
-        (10, 10, 60, 22),
-        (10, 28, 60, 40),
-        (100, 20, 150, 32),
-        (100, 60, 150, 72),
-        (10, 60, 60, 72),
-        (10, 80, 60, 92),
-    )
-    lines = [[high, (100.0, 10.0, 150.0, 40.0)], [(10.0, 60.0, 60.0, 72.0), low], [(10.0, 80.0, 60.0, 92.0)]]
-    found = ink_blocks(ink(*drawn), lines)
-    assert found[:3] == [(10.0, 10.0, 60.0, 22.0), (10.0, 28.0, 60.0, 40.0), (100.0, 20.0, 150.0, 32.0)]
-    assert found[3:] == [*lines[1], *lines[2]]
-    assert ink_blocks(ink(*drawn), lines[1:]) == [*lines[1], *lines[2]]
 
 
 def ink(*boxes: tuple[int, int, int, int], colour: int = 0) -> np.ndarray:

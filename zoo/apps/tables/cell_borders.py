@@ -24,7 +24,6 @@ MIN_PARTED = 0.3  # share of a table's height: the least that cells of one colum
 MIN_DOTTED_RULE = 0.4  # share of the width: so much ink makes a rule of dots, if there is hardly any ink beside it
 MAX_BESIDE_RULE = 0.1  # share of the width: the ink beside a rule of dots; lines of letters have more
 NEAR_RULE = 2  # pixels between a border and the rule that it belongs to
-WORD_GAP = 0.33  # share of half a row's height, on both sides: more than between two words of a text
 LETTER_GAP = (
     0.25  # share of half a row's height: about twice the gap between two letters, which a border keeps from ink
 )
@@ -55,46 +54,11 @@ def fitted_cell_boxes(image: np.ndarray, table: Table) -> list[Box]:
     high = round(4 * reach) if len(rows) == 1 else 1  # in one line of text strokes of letters are as high as the ink
     Y = _move_borders(Y, rows, over_rows, 1, 0)
     X = _move_borders(X, columns, over_columns, 0, round(LETTER_GAP * reach), high, spanned)
-    own = _own_borders(table, ink, X, Y, columns, round(WORD_GAP * reach))
     boxes = []
     for c in table.cells:
         below, right = c.row + c.row_span, c.column + c.column_span
-        start = max(own.get((r, c.column), X[c.column][1]) for r in range(c.row, below))
-        end = min(own.get((r, right), X[right][0]) for r in range(c.row, below))
-        boxes.append((start, Y[c.row][1], end, Y[below][0]))
+        boxes.append((X[c.column][1], Y[c.row][1], X[right][0], Y[below][0]))
     return boxes
-
-
-def _own_borders(
-    table: Table,
-    ink: np.ndarray,
-    X: Sequence[tuple[float, float]],
-    Y: Sequence[tuple[float, float]],
-    columns: Sequence[tuple[float, float]],
-    away: int,
-) -> dict[tuple[int, int], float]:
-    """The borders, by (row, number from the left), that go round the text of a cell over columns.
-
-    A heading over columns may be wider than they are, and the borders between them are those of the other rows.  A
-    border moves to the nearest gap between texts, at most to the middles of its two columns.
-    """
-    middles = [0.0, *((start + end) / 2 for start, end in columns), float(ink.shape[1])]
-    found: dict[tuple[int, int], float] = {}
-    for cell in table.cells:
-        rows = range(cell.row, cell.row + cell.row_span)
-        crossing = ink[int(Y[rows.start][1]) : int(Y[rows.stop][0])].any(0)
-        if cell.column_span == 1 or not crossing.any():
-            continue
-        crossing = np.append(crossing, False)
-        free = np.flatnonzero(sliding_window_view(np.pad(~crossing, away, constant_values=True), 2 * away + 1).all(1))
-        for border in (cell.column, cell.column + cell.column_span):
-            begin, end = X[border]
-            if begin < end or not all(crossing[max(0, i - away) : i].any() for i in (int(begin), int(begin) + away)):
-                continue  # it is a rule, or has no letters on one side
-            near = free[(free >= middles[border]) & (free <= middles[border + 1])]
-            if len(near):
-                found |= dict.fromkeys(((r, border) for r in rows), float(near[np.abs(near - begin).argmin()]))
-    return found
 
 
 def _borders(intervals: Sequence[tuple[float, float]], reach: float, size: int) -> list[int]:

@@ -6,6 +6,7 @@ Boxes are (x0, y0, x1, y1) in pixels of the page, x to the right and y down.  Sh
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from .column_gaps import with_gaps
 from .context import other_readings
 from .crop import TableCrop, crop_table
 from .curves import has_curve
+from .diagrams import is_diagram
 from .direction import text_direction
 from .doubts import add_doubts, doubts_of_words, find_doubts
 from .finding import (
@@ -41,7 +43,6 @@ from .finding import (
     reading_order,
     share_of_ink,
 )
-from .frames import frames_of, is_diagram, without_frames
 from .gaps import has_no_grid
 from .ink_rules import page_rules
 from .lattice import Lattice
@@ -57,7 +58,7 @@ from .structure import COLUMN, ROW, TABLE, build_table
 from .surrounding import fit_to_ink, has_lines, why_no_table, without_titles_and_notes
 from .table import Table, Word
 from .text_layer import add_text_doubts, page_reading, read_doubted_words
-from .text_lines import ink_blocks, text_lines, without_leader_dots
+from .text_lines import text_lines, without_leader_dots
 from .turned_words import split_directions, with_turned_lines
 from .upright import upright_page
 from .values import uncertain_numbers
@@ -232,8 +233,7 @@ class TableExtractor:
             words = read_doubted_words(words, page_reading(page, self.reader, self.ocr))
         is_read = words is None
         drawn = None if self.detection is None else page_rules(page)
-        frames = [] if drawn is None else frames_of(page, drawn)
-        places = self.places(page, frames)
+        places = self.places(page)
         if words is None and self.ocr is not None:
             words = self._ocr_words(self.ocr, page, places)
         if words is not None:
@@ -243,13 +243,12 @@ class TableExtractor:
             places = [
                 found._replace(box=box) for found in places for box in part_side_by_side(found.box, near(found.box))
             ]
-        clean = without_frames(page, frames, [found.box for found in places])
         lattices, ruled_within = ruled_places(page, places, words, near, rules, self.detection is not None, drawn)
-        ink: Callable[[], np.ndarray] = cache(lambda: ink_of(clean))
+        ink: Callable[[], np.ndarray] = cache(lambda: ink_of(page))
         tables, rest = [], list(reading_order(list(lattices)))
         while rest:
             found = rest.pop(0)
-            table = self._table_at(clean, ink, found, words, lattices[found])
+            table = self._table_at(page, ink, found, words, lattices[found])
             guessed = [] if isinstance(table, str) else [c for c in table.cells if UNKNOWN_SCRIPT in c.doubts]
             if table == SCRIPT_REASON or len(guessed) >= MIN_GUESSES:
                 reader: Any = self.reader
@@ -300,12 +299,12 @@ class TableExtractor:
                 return f"{reason}: it is not a table, and is left out"
         return table
 
-    def places(self, page: np.ndarray, frames: Sequence[Box] = ()) -> list[Detection]:
-        """The places of the tables of a page (H, W, 3) with `frames`, clipped to it, as `finding.find_tables` says."""
+    def places(self, page: np.ndarray) -> list[Detection]:
+        """The places of the tables of a page (H, W, 3), clipped to it, as `finding.find_tables` says."""
         H, W = page.shape[:2]
         if self.detection is None:
             return [Detection(TABLE, 1.0, (0.0, 0.0, float(W), float(H)))]
-        return find_tables(self.detection, page, self.threshold, frames)
+        return find_tables(self.detection, page, self.threshold)
 
     def crop(self, page: np.ndarray, found: Detection, words: Sequence[Word] = ()) -> TableCrop:
         """A table of a page (H, W, 3) with its margin, upright by its words or else by the label of detection."""
@@ -359,7 +358,7 @@ class TableExtractor:
             look = partial(self.structure, threshold=self.threshold, **self.options)
             build = partial(ruled_table, lattice.map_boxes(crop.from_page), crop.pixels, look)
         if own is None and lattice is None:  # the ink of words shows what the network missed, before they are read
-            own = [Word("x" * (1 + i % 8), box) for i, box in enumerate(ink_blocks(crop.pixels, lines))]
+            own = [Word("x" * (1 + i % 8), box) for i, box in enumerate(itertools.chain(*lines))]
         table = build(own or [])
         if words is None and self.reader is not None:
             own = without_leaders(read_cells(crop.pixels, table, self.reader))

@@ -18,7 +18,6 @@ from ...images.lines import grey_of, is_blank, spans
 from .boxes import HALF_SHARE, bounding_box, check_box, inside, share, shared_height
 from .cell_borders import INK
 from .edges import extend_by_lines, grow_to_gaps
-from .frames import without_frames
 from .gaps import FEW_LINES, GRID, MAX_SIDE, OPEN, closed, gap_share, gaps_of, letter_height, lines_of
 from .side_by_side import rules_across
 from .table import Word
@@ -44,10 +43,9 @@ BLOCK = 32  # pixels: paper is as light over such a square
 MAX_FOUND = 1000  # boxes of a page: no detector has as many queries, and pairs of boxes cost time
 
 
-def find_tables(detect: Detector, page: np.ndarray, threshold: float, frames: Sequence[Box] = ()) -> list[Detection]:
+def find_tables(detect: Detector, page: np.ndarray, threshold: float) -> list[Detection]:
     """The places of the tables of a page (H, W, 3) uint8, clipped to it, from the top down and from left to right.
 
-    frames: of the page (`frames.frames_of`); a box does not grow into one of them.
     Boxes that overlap are one, unless one of them holds several that are surer; and a box whose edge cuts ink grows to
     where that ink ends.  A picture that its ink fills, or of which the boxes leave much ink out, is looked at a second
     time within a white margin, since detectors were trained on pages.
@@ -57,9 +55,6 @@ def find_tables(detect: Detector, page: np.ndarray, threshold: float, frames: Se
     if is_blank(page) or not (ink := ink_of(page)).any():
         return list(reading_order(found))
     found = _second_look(detect, page, threshold, ink, found)
-    clean = without_frames(page, frames, [d.box for d in found])
-    if clean is not page:
-        page, ink = clean, ink_of(clean)
     found = [d._replace(box=grow_to_gaps(d.box, ink)) for d in found]
     longer = [extend_by_lines(page, d.box) for d in found]
     for i, box in enumerate(longer):

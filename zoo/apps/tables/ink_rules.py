@@ -9,7 +9,6 @@ import numpy as np
 
 from ..documents import Rule, Rules
 from ..documents.rules import MAX_RULES, join_lines
-from .text_lines import letter_height, text_ink
 
 CONTRAST = 24  # grey levels (of 255) between a rule and both of its sides: light grey lines of spreadsheets have 30
 MAX_STEP_ALONG = 32  # grey levels: the most that neighbours along a rule differ; letters that touch differ by more
@@ -18,25 +17,8 @@ STEP, MAX_STEP_OF_FILL = (
     4,
 )  # grey levels between a fill and the paper beside it, at least, and along its edge, at most
 MIN_DRAWN = 0.75  # the share of a rule that its runs cover, at least: strokes of letters below each other cover less
-SMALL, LOW_LETTERS = 600, 6  # pixels: the shorter side of small pictures, and letters of print at about 72 dpi
-SECOND_SCALE = 1.5  # times `near`: rules are so thick, or near, at twice the size
 MEETING_DISTANCE = 1 / 300  # share of a page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
 MIN_RUN = 5  # times `near`: the least length of a run, longer than strokes of letters
-
-
-def has_low_letters(page: np.ndarray) -> bool:
-    """Return True for a small page (H, W, 3) uint8 of letters so low that rules touch them."""
-    return min(page.shape[:2]) < SMALL and letter_height(text_ink(page)) < LOW_LETTERS
-
-
-def enlarged_rules(page: np.ndarray, near: float) -> Rules:
-    """The rules of a page (H, W, 3) uint8, looked for at twice its size."""
-    from PIL import Image
-
-    size = 2 * page.shape[1], 2 * page.shape[0]
-    found = ink_rules(np.asarray(Image.fromarray(page).resize(size, Image.Resampling.BICUBIC)), SECOND_SCALE * near)
-    across, down = (tuple(Rule(*(v / 2 for v in rule)) for rule in of) for of in (found.across, found.down))
-    return Rules(across, down)
 
 
 def near_on(page: np.ndarray) -> float:

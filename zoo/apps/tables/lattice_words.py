@@ -6,14 +6,12 @@ Boxes are (x0, y0, x1, y1) in pixels of the page.  Shapes: R rows, C columns.
 from __future__ import annotations
 
 import itertools
-import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ...images.lines import spans
 from ..documents import Rule, Rules, Word
 from .boxes import HALF_SHARE, inside
 from .direction import quarters
@@ -26,7 +24,6 @@ MIN_LINES = 4  # lines of words in a row of a lattice that is split into them
 MIN_FILLED_COLUMNS = 0.7  # the share of columns with words in such a line
 MIN_FULL_LINES = 0.8  # the share of such lines
 MAX_WORD_GAP = 1.5  # heights of a word: the words of one cell are nearer
-MIN_COLUMN_GAP = 1.0  # heights of a word: two columns are farther apart, if all rows have the gap
 MIN_APART = 3  # lines of cells in one column, of which half have wider gaps: rules do not part all of the columns
 MOST_OPEN = 0.1  # the share of a lattice's words in such cells, and in those around other lattices
 MIN_FILLED = 0.25  # the share of cells with words, below which a lattice that no detector found is none
@@ -39,7 +36,6 @@ NAME = 2  # letters of a word with figures that is a name: "FY2014"
 SAME_TEXT_GAP, MAX_MARKED_BOX = 0.6, 5.0  # heights of words: between two of one text, and of a box filled behind words
 BULLETS = "•◦▪‣–-*"
 MIN_CELLS_WITH_WORDS = 6  # the least number of cells with words of such a lattice
-LIST_NUMBER = re.compile(r"\(?\w{1,2}[.):]")  # "1.", "a)", "F:": what a list's lines begin with
 
 
 def without_marks(rules: Rules, words: Sequence[Word]) -> Rules:
@@ -161,70 +157,6 @@ def _parts(words: Sequence[Word], x: float) -> bool:
     return min(starts) - max(ends) >= MAX_WORD_GAP * statistics.median(w.box[3] - w.box[1] for w in words)
 
 
-def with_columns(lattice: Lattice, words: Sequence[Word]) -> Lattice:
-    """The lattice with each column parted at gaps down it that no rule shows: most cells have words on both sides.
-
-    Cells with words across a gap span it.
-    """
-    if any(quarters(word.angle or 0.0) for word in words):
-        return lattice
-    for c in reversed(range(len(lattice.xs) - 1)):
-        lattice = _part_column(lattice, c, words)
-    return lattice
-
-
-def _part_column(lattice: Lattice, c: int, words: Sequence[Word]) -> Lattice:
-    """The lattice with column `c` parted at its gaps, from the right."""
-    held = dict(zip(lattice.cells, lattice.words_of_cells(words), strict=True))
-    own = [of for cell, of in held.items() if cell[1] == c and cell[3] == 1 and of]
-    if len(own) < MIN_APART:
-        return lattice
-    high = statistics.median(w.box[3] - w.box[1] for of in own for w in of)
-    left, right = int(lattice.xs[c]), int(lattice.xs[c + 1]) + 1
-    crossed = np.zeros(right - left, int)
-    for of in own:
-        seen = np.zeros(right - left, bool)
-        for w in of:
-            seen[max(0, int(w.box[0]) - left) : max(0, int(np.ceil(w.box[2])) - left)] = True
-        crossed += seen
-    for a, b in reversed(spans(crossed <= max(1, MOST_OPEN * len(own)))):
-        x = left + (a + b) / 2
-        sides = [([w for w in of if w.box[2] <= x], [w for w in of if w.box[0] >= x]) for of in own]
-        both = [(before, after) for before, after in sides if any(map(_is_written, before)) and after]
-        if (
-            b - a < MIN_COLUMN_GAP * high
-            or a == 0
-            or b == right - left
-            or len(both) < max(MIN_APART, HALF_SHARE * len(own))
-        ):
-            continue
-        firsts = [max(before, key=lambda w: w.box[2]) for before, _ in both]
-        if sum(map(_is_mark, firsts)) >= HALF_SHARE * len(both):
-            continue
-        return _part_column(_cut_at(lattice, c, x, held), c, words)
-    return lattice
-
-
-def _is_mark(word: Word) -> bool:
-    """True for what a line begins with that is no text of its own: a sign, a list's number, ink as narrow as these."""
-    x0, y0, x1, y1 = word.box
-    unread = word.text == "x" and x1 - x0 < MIN_COLUMN_WIDTH * (y1 - y0)
-    return unread or not _is_written(word) or bool(LIST_NUMBER.fullmatch(word.text))
-
-
-def _cut_at(lattice: Lattice, c: int, x: float, held: Mapping[tuple[int, int, int, int], Sequence[Word]]) -> Lattice:
-    """The lattice with column `c` cut at x, but for the cells with words across it."""
-    cells = []
-    for cell, own in held.items():
-        r, left, rs, cs = cell
-        if left == c and cs == 1 and not any(w.box[0] < x < w.box[2] for w in own):
-            cells += [(r, c, rs, 1), (r, c + 1, rs, 1)]
-        else:
-            cells.append((r, left + (left > c), rs, cs + (left <= c < left + cs)))
-    xs = (*lattice.xs[: c + 1], x, *lattice.xs[c + 1 :])
-    return replace(lattice, xs=xs, cells=tuple(sorted(cells)))
-
-
 def without_gaps(lattice: Lattice, words: Sequence[Word]) -> Lattice:
     """The lattice without columns and rows that are too narrow for a word and hold none: gaps between cells' boxes.
 
@@ -305,8 +237,6 @@ def _rows_of(lines: Sequence[list[Word]], xs: Sequence[float]) -> list[list[Word
         return list(lines)
     if len(full) < 2:
         return []
-    if any(_goes_on(a, b, xs) for a, b in itertools.pairwise(full)):
-        return []
     head = lines[: next(i for i, line in enumerate(lines) if line is full[0])]
     if head and len(head) + len(full) == len(lines):  # a heading of the rows below it
         lines = full
@@ -327,17 +257,6 @@ def _is_name(words: Sequence[Word]) -> bool:
     return not _are_numbers(words) or any(sum(map(str.isalpha, w.text)) >= NAME for w in words)
 
 
-def _goes_on(line: Sequence[Word], below: Sequence[Word], xs: Sequence[float]) -> bool:
-    """True if a text goes on in the line below, which begins no name, as the line does: "mixed decyl", "and hexyl"."""
-    here, there = (_firsts(of, xs) for of in (line, below))
-    return any(text[0].islower() and not here.get(c, text)[0].islower() for c, text in there.items())
-
-
-def _firsts(line: Sequence[Word], xs: Sequence[float]) -> dict[int, str]:
-    """The first word in each column of a line."""
-    return {c: w.text for w in sorted(line, key=lambda w: -w.box[0]) for c in _columns([w], xs)}
-
-
 def _are_numbers(words: Sequence[Word]) -> bool:
     """True for the words of a number, as "5.1 %", "$ 5" and "5.1 (2.0)" are, and "(5.1 %)" below a text is not."""
     text = "".join("".join(w.text.split()) for w in sorted(words, key=lambda w: w.box) if _is_written(w))
@@ -346,4 +265,5 @@ def _are_numbers(words: Sequence[Word]) -> bool:
 
 def _is_listed(line: Sequence[Word], xs: Sequence[float]) -> bool:
     """True for a line that begins with a bullet in each of its columns."""
-    return all(text[0] in BULLETS for text in _firsts(line, xs).values())
+    firsts = {c: w.text for w in sorted(line, key=lambda w: -w.box[0]) for c in _columns([w], xs)}
+    return all(text[0] in BULLETS for text in firsts.values())

@@ -23,9 +23,6 @@ MIN_PITCH = 0.75  # share of the usual distance of rows: the least distance of t
 SAME_LINE = 0.5  # share of the usual distance of rows: the largest vertical distance of two words on one line
 MIN_ROW_HEIGHT = 0.8  # share of the height of its lines: a row that is lower was detected between two rows
 MIN_GUTTER = 0.8  # share of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
-MIN_PARTED_ROWS = (
-    0.7  # of the rows: so many with a gap, and gaps may go on through texts that are headings, alone in their rows
-)
 MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
 
 
@@ -200,8 +197,7 @@ def _blocks(rows: Sequence[Interval], words: Sequence[Word], wide: float) -> Ite
     groups: list[list[tuple[Word, int]]] = []
     reached = 0.0
     near = (max(of, key=lambda one: one[1])[0] for of in overlapping(words, rows, 1))
-    placed = _without_headings(sorted(zip(words, near, strict=True), key=lambda one: one[0].box[0]), wide)
-    for word, row in placed:
+    for word, row in sorted(zip(words, near, strict=True), key=lambda one: one[0].box[0]):
         if not groups or word.box[0] - reached >= wide:
             groups.append([])
             reached = word.box[2]
@@ -212,21 +208,6 @@ def _blocks(rows: Sequence[Interval], words: Sequence[Word], wide: float) -> Ite
         if readable >= HALF_SHARE * len(group) and len({word.text for word, _ in group}) > 1:
             end = max(word.box[2] for word, _ in group)
             yield _WordBlock(group[0][0].box[0], end, {row for _, row in group})
-
-
-def _without_headings(placed: list[tuple[Word, int]], wide: float) -> list[tuple[Word, int]]:
-    """Words and their rows, from the left, without rows of one text that begins at the left, if most rows have gaps."""
-    ends: dict[int, float] = {}
-    headings, parted = set[int](), set[int]()
-    for word, row in placed:
-        if word.box[0] - ends.get(row, word.box[0]) >= wide:
-            parted.add(row)
-        if row not in ends and word.box[0] - placed[0][0].box[0] < wide:
-            headings.add(row)
-        ends[row] = max(ends.get(row, 0.0), word.box[2])
-    if len(parted) < MIN_PARTED_ROWS * len(ends):
-        return placed
-    return [one for one in placed if one[1] not in headings - parted]
 
 
 def _lines(words: Sequence[_PlacedWord], near: float) -> list[_TextLine]:

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import combinations
 
 import numpy as np
 
 from ...images.boxes import Box, Detection
 from ...images.lines import grey_of, spans
 from ..documents import Rules, Word
-from .boxes import HALF_SHARE, bounding_box, inside, shared_height
+from .boxes import HALF_SHARE, inside
 from .cell_borders import INK
-from .ink_rules import enlarged_rules, has_low_letters, near_on, page_rules
+from .ink_rules import near_on, page_rules
 from .lattice import Lattice, find_lattices, lattice_table, with_headings
 from .lattice_words import (
     is_table,
-    with_columns,
     with_cut_cells,
     with_lines,
     with_sides,
@@ -29,14 +27,13 @@ from .lattice_words import (
 )
 from .structure import HEADER, TABLE, count_header_rows
 from .table import Table
-from .text_lines import blocks_of, word_lines
+from .text_lines import blocks_of
 from .values import is_mostly_figures
 from .words import Interval
 
 LETTER = 4  # cells of a lattice that strokes of a letter may make
 MIN_ROW_HEIGHT = 3.0  # times as far: rows of so many pixels are too low for a line of text
 MIN_OWN_SHARE = 0.75  # the share of a place's words, or ink, in a lattice that is its table
-TEXT_GAP, MOST_ROWS = 1.0, 0.3  # heights of a line that part two texts; the share of lines with such gaps in text
 SHADE = 12  # grey levels between the papers of a header and of other rows
 FIRST = 16  # rows in which the network looks for a header
 WORD_GAP = 0.8  # share of a line's height: between words of one column there is less
@@ -61,14 +58,10 @@ def ruled_places(
     near = near_on(page)
     lattices = find_lattices(without_marks(rules or Rules(), words or ()), near, "rules")
     if not lattices:
-        low = rules is None and has_low_letters(page)  # a PDF's page is drawn as large as it takes
-        looks = [enlarged_rules(page, near)] if low else []
-        looks.append(page_rules(page) if drawn is None else drawn)
-        seen = (find_lattices(without_marks(look, words or ()), near, "ink") for look in looks)
-        lattices = max(seen, key=lambda own: sum(len(one.cells) for one in own))
+        look = page_rules(page) if drawn is None else drawn
+        lattices = find_lattices(without_marks(look, words or ()), near, "ink")
     lattices = with_headings(lattices, near, partial(_has_text, page, words))
     lattices = [with_cut_cells(one, _words(page, one, words)) for one in lattices]
-    lattices = [with_columns(one, _words(page, one, words)) for one in lattices]
     left: dict[Detection, Lattice | None] = dict.fromkeys(places)
     if not detected:  # one table: its title and notes are part of it
         lattices = lattices[:1]
@@ -88,8 +81,6 @@ def ruled_places(
         if len(own) == 1:
             own = [with_sides(own[0], [word for word in seen if inside(word.box, found.box) >= HALF_SHARE])]
         if _share(page, found.box, [one.box for one in own], words) < MIN_OWN_SHARE:
-            are_beside = any(shared_height(a.box, b.box) >= HALF_SHARE for a, b in combinations(own, 2))
-            own = own if are_beside or not _has_rows(found.box, own, seen) else []
             own = [one for one in own if is_table(one, lattices, _words(page, one, words), False)]
         if own:
             del left[found]
@@ -113,23 +104,6 @@ def _has_text(page: np.ndarray, words: Sequence[Word] | None, box: Box) -> bool:
     if words is not None:
         return any(inside(word.box, box) >= HALF_SHARE for word in words)
     return bool(_ink(page[int(y0) + 3 : int(y1) - 2, int(x0) + 3 : int(x1) - 2]).any())
-
-
-def _has_rows(box: Box, own: Sequence[Lattice], words: Sequence[Word]) -> bool:
-    """True if many lines of the words in a box that are in none of its lattices have gaps, as rows of a table have.
-
-    Gaps of lines apart from the lattices count if no text is across a border of these.
-    """
-    rest = [word for word in words if inside(word.box, box) >= HALF_SHARE]
-    lines = word_lines([word for word in rest if all(inside(word.box, one.box) < HALF_SHARE for one in own)])
-    texts = [blocks_of([word.box for word in line], TEXT_GAP) for line in lines]
-    parted = [(bounding_box(of), of) for of in texts if len(of) > 1]
-    borders = [x for one in own for x in one.xs[1:-1]]
-    free = [of for _, of in parted if not any(x0 < x < x1 for x0, _, x1, _ in of for x in borders)]
-    touches = any(
-        max(one.ys[0] - y1, y0 - one.ys[-1]) < HALF_SHARE * (y1 - y0) for (_, y0, _, y1), _ in parted for one in own
-    )
-    return len(parted if touches else free) > MOST_ROWS * len(lines)
 
 
 def _share(page: np.ndarray, box: Box, held: Sequence[Box], words: Sequence[Word] | None) -> float:

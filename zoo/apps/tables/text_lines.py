@@ -32,10 +32,6 @@ LETTER_GAP, COLUMN_GAP = (
     0.15,
     0.7,
 )  # shares of a line's height: the least gap between two words, and between two columns
-TWO_LINES_HEIGHT, LOW_PART = (
-    1.6,
-    0.3,
-)  # of the usual height of lines: two lines in one; of the former: what is lower is no line
 WELL_FILLED = 0.7  # share of the blocks that a well-filled line has: lines with fewer say nothing about columns
 GUTTER = 0.1  # share of the well-filled lines: a gap between columns may be crossed by so many
 
@@ -68,34 +64,6 @@ def ink_lines(ink: np.ndarray) -> list[list[Box]]:
         if boxes:
             lines.append(blocks_of(boxes, LETTER_GAP))
     return lines
-
-
-def ink_blocks(pixels: np.ndarray, lines: Sequence[Sequence[Box]]) -> list[Box]:
-    """The boxes of the ink of lines, those of high lines, in which a cell over rows hides the gap, cut where it is."""
-    heights = [line[0][3] - line[0][1] for line in lines]
-    high = TWO_LINES_HEIGHT * statistics.median(heights) if heights else 0.0
-    if not any(height > high for height in heights):
-        return [box for line in lines for box in line]
-    ink, boxes = ink_without_rules(pixels), []
-    for line, height in zip(lines, heights, strict=True):
-        if height <= high:
-            boxes += line
-            continue
-        for x0, y0, x1, y1 in line:
-            parts = spans(np.any(ink[int(y0) : int(y1), int(x0) : int(x1)], 1))
-            boxes += [(x0, y0 + a, x1, y0 + b) for a, b in _join_low_parts(parts, LOW_PART * high)]
-    return boxes
-
-
-def _join_low_parts(parts: Sequence[tuple[int, int]], least: float) -> list[tuple[int, int]]:
-    """Parts from the top down, those lower than `least`, such as the dot of an i, joined to the one after or before."""
-    found: list[tuple[int, int]] = []
-    for a, b in parts:
-        if found and (b - a < least or found[-1][1] - found[-1][0] < least):
-            found[-1] = found[-1][0], b
-        else:
-            found.append((a, b))
-    return found
 
 
 def text_ink(pixels: np.ndarray) -> np.ndarray:
