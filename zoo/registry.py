@@ -148,6 +148,8 @@ _CLIP_VISION = replace(_CLIP_TEXT, prefix="CLIPVision", reads=("image",), proces
 
 # model_type of files with code of their own -> the family of the same architecture, and a checkpoint in its form.
 NATIVE_TYPES: dict[str, tuple[str, str]] = {
+    "GOT": ("got_ocr2", "stepfun-ai/GOT-OCR-2.0-hf"),
+    "internvl_chat": ("internvl", "OpenGVLab/InternVL3-1B-hf"),
     "new": ("gte", "alibaba-nlp-community/gte-multilingual-base"),
     "Yi": ("llama", "01-ai/Yi-1.5-6B"),
 }
