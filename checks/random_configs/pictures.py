@@ -12,6 +12,7 @@ from PIL import Image
 
 from parity.specs import SPECS, spec_class
 from zoo.images import ImageProcessor
+from zoo.images.presets import PASSED_VALUES
 from zoo.registry import FAMILIES
 
 from .comparing import DIFFERS, EQUAL, Verdict, call_zoo
@@ -60,7 +61,8 @@ RARE_FIELDS: dict[str, tuple[Any, ...]] = {
 def compare_pictures(plan: Plan, folder: Path) -> Verdict:
     """Both processors on the same pictures."""
     words, row = plan.words(), plan.row
-    raw = _config(plan, words)
+    # Of a family whose processor of texts and images passes some values, whatever the file says, the file has these.
+    raw = {**_config(plan, words), **PASSED_VALUES.get(plan.family, {})}
     (folder / "preprocessor_config.json").write_text(json.dumps(raw))
     (folder / "config.json").write_text(json.dumps(plan.base))
     images = [_picture(words, plan.rng(i)) for i in range(2, 2 + words.choice((1, 1, 2)))]
