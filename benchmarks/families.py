@@ -218,14 +218,16 @@ def inputs(model: Any, folder: Path) -> dict[str, Any]:
     found = reader.example(rows=1, length=PROMPT if reader is model and writes else READ)
     if "pixel_values" in found and (folder / "preprocessor_config.json").is_file():
         found["pixel_values"] = ImageProcessor.from_folder(folder)(draw(480, 640)).pixel_values
-    return {name: found[name] for name in ("input_ids", "pixel_values", "input_features") if name in found}
+    names = ("input_ids", "bbox", "pixel_values", "input_features", "input_values")
+    return {name: found[name] for name in names if name in found}
 
 
 def _work(arrays: dict[str, Any]) -> str:
-    names = {"input_ids": "tokens", "input_features": "frames of sound"}
+    names = {"input_ids": "tokens", "input_features": "frames of sound", "input_values": "samples of sound"}
     parts = [
         "x".join(map(str, array.shape[1:3])) if name == "pixel_values" else f"{array.shape[-1]} {names[name]}"
         for name, array in arrays.items()
+        if name != "bbox"
     ]
     return " and ".join(parts)
 
