@@ -34,8 +34,13 @@ def shell(command: str, **more: str) -> subprocess.CompletedProcess[bytes]:
     return done
 
 
-def in_terminal(*args: str, columns: int = 80, keys: bytes = b"", **more: str) -> tuple[int, str]:
-    """Run zoo in a terminal of so many columns, with these keys typed -> its status and what it showed."""
+def in_terminal(
+    *args: str, columns: int = 80, keys: bytes = b"", errors: int | None = None, **more: str
+) -> tuple[int, str]:
+    """Run zoo in a terminal of so many columns, with these keys typed -> its status and what it showed.
+
+    errors: where stderr goes instead, on which a slow machine sees a bar while the model is loaded.
+    """
     import fcntl
     import pty
     import termios
@@ -46,7 +51,12 @@ def in_terminal(*args: str, columns: int = 80, keys: bytes = b"", **more: str) -
     env.pop("COLUMNS", None)
     command = [sys.executable, "-m", "zoo", *args]
     process = subprocess.Popen(
-        command, stdin=terminal, stdout=terminal, stderr=terminal, env=env, start_new_session=True
+        command,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal if errors is None else errors,
+        env=env,
+        start_new_session=True,
     )
     os.close(terminal)
     os.write(screen, keys)
@@ -83,7 +93,8 @@ def test_narrow_terminals(args: tuple[str, ...], columns: int) -> None:
 
 def test_a_story_on_a_narrow_terminal() -> None:
     options = ("--max-new-tokens", "60", "--temperature", "0", "--device", "cpu")
-    status, text = in_terminal("run", "stories260k", "Once upon a time", *options, columns=24)
+    prompt = "Once upon a time"
+    status, text = in_terminal("run", "stories260k", prompt, *options, columns=24, errors=subprocess.DEVNULL)
     whole = zoo.load("stories260k")("Once upon a time", max_new_tokens=60, do_sample=False)
     assert status == 0
     assert text.split() == f"Once upon a time{whole}".split()  # no word in two parts
