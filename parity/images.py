@@ -82,7 +82,7 @@ def _of_size(processor: ImageProcessor | None, size: tuple[int, int], channels: 
         pixel_values = rng.standard_normal((1, *size, channels)).astype(np.float32)
     else:
         wanted = {"height": size[0], "width": size[1]}
-        pixel_values = replace(processor, size=wanted, crop=None)([draw(*SIZES[0])]).pixel_values
+        pixel_values = replace(processor, size=wanted, crop=None, pad_size=None)([draw(*SIZES[0])]).pixel_values
     return Batch("another size", {"pixel_values": pixel_values})
 
 

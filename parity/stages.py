@@ -26,6 +26,7 @@ from .compare import BY_FLOAT64, Pair, Peaks, Rule, Stage, Sums, compare, has_to
 from .graphs import graph_stages
 from .modules import PREFIX, comparable, modules_beside_layers, tapped_modules
 from .reference import Reference
+from .specs import spec_class
 from .taps import outputs, tapping
 from .texts import Batch
 from .writing import cached_logits
@@ -50,6 +51,8 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
         with tapping(model) as found, tapped_modules(modules, found):
             result = model(**arrays, **switches)
         found.update(outputs(model, result))
+    for name in spec_class(model.config.model_type).not_compared:
+        found.pop(name, None)
     if _has_masks(type(model).__name__, batch):
         sizes = [(image.height, image.width) for image in batch.images]
         found["mask"] = np.concatenate([winners(result[i : i + 1], size).ravel() for i, size in enumerate(sizes)])

@@ -48,7 +48,7 @@ class Spec:
     format: "safetensors", "sharded", "bin" (zip), "stream" (torch before 1.6).  dtype: a safetensors name.
     """
 
-    not_compared: ClassVar[tuple[str, ...]] = ()  # outputs of transformers that zoo does not give
+    not_compared: ClassVar[tuple[str, ...]] = ()  # outputs that transformers or zoo does not give
     square: ClassVar[bool] = False  # whether transformers takes square images alone, and zoo others too
     masks_states: ClassVar[bool] = True  # whether its decoder takes a mask of the states that it is given
 

@@ -274,6 +274,6 @@ def test_trained_structure_beside_the_graph_itself():
     tokens = np.asarray(found.last_hidden_state)[..., [TABLE_TOKENS.index(one) for one in own]]
     wanted, places = wanted[:, : tokens.shape[1]], places[:, : tokens.shape[1]]  # the graph goes on after the end
     assert tokens.shape[1] > 20
-    for a, b in ((tokens, wanted), (np.asarray(found.pred_boxes), places)):
+    for a, b in ((tokens, wanted), (np.asarray(found.loc_preds), places)):
         assert np.linalg.norm(a - b) <= 1e-5 * np.linalg.norm(b)
     np.testing.assert_array_equal(tokens.argmax(-1), wanted.argmax(-1))

@@ -127,7 +127,7 @@ def write(monkeypatch, structure, texts, places=None):
     out = probabilities_of(texts)[None], None if places is None else np.concatenate([places, [[0] * 4]])[None]
 
     def run(model, pixels, *_, **__):
-        return type("Output", (), {"last_hidden_state": out[0], "pred_boxes": out[1]})
+        return type("Output", (), {"last_hidden_state": out[0], "loc_preds": out[1]})
 
     monkeypatch.setattr(structure, "runner", run)
 

@@ -50,7 +50,7 @@ class TableStructure(Detect):
         self, pixel_values: Array, sizes: Sequence[tuple[int, int]], pixel_mask: Array | None = None
     ) -> list[Any]:
         out = self.runner(self.model, pixel_values)
-        places = [None] * len(sizes) if out.pred_boxes is None else floats(out.pred_boxes)
+        places = [None] * len(sizes) if out.loc_preds is None else floats(out.loc_preds)
         return list(zip(floats(out.last_hidden_state), places, floats(pixel_values), sizes, strict=True))
 
     def objects(self, output: Any, threshold: float, rule: str) -> list[Detection]:

@@ -24,7 +24,7 @@ NAME_MAP = NameMap(prefix="backbone", base=(), ignored=(r"\.num_batches_tracked$
 
 class TableStructureOutput(NamedTuple):
     last_hidden_state: Array  # (B, T, V), probabilities
-    pred_boxes: Array | None = None  # (B, T, loc_reg_num): x0, y0, x1, y1 in 0 ... 1 of the table
+    loc_preds: Array | None = None  # (B, T, loc_reg_num): x0, y0, x1, y1 in 0 ... 1 of the table
 
 
 class SeparableConv(Module):
