@@ -320,6 +320,13 @@ FAMILIES: dict[str, Family] = {
         heads=("ForDepthEstimation", "ForSemanticSegmentation", "Model"),
         processor="DPTImageProcessor",
     ),
+    "swinv2": Family(
+        module="zoo.models.swinv2",
+        prefix="Swinv2",
+        heads=("Model", "ForImageClassification"),
+        processor="ViTImageProcessor",
+        stages={"layer": "encoder.layers"},
+    ),
     "convnext": Family(
         module="zoo.models.convnext",
         prefix="ConvNext",

@@ -1,4 +1,4 @@
-"""Swin checkpoints."""
+"""Swin checkpoints, and v2's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,24 @@ class SwinSpec(Spec):
 
 _swin = partial(SwinSpec, model_type="swin", tiny=TINY, processor=_PROCESSOR)
 
-SPECS: dict[str, SwinSpec] = {
+V2 = {**CONFIG, "image_size": 256, "window_size": 8, "pretrained_window_sizes": [0, 0, 0, 0]}
+_swinv2 = partial(Spec, model_type="swinv2", tiny=TINY, processor={**_PROCESSOR, "size": 256})
+
+SPECS: dict[str, Spec] = {
+    "swinv2-tiny-patch4-window8-256": _swinv2(
+        like="microsoft/swinv2-tiny-patch4-window8-256",
+        architecture="Swinv2ForImageClassification",
+        config={**V2, **labels(count=1000)},
+        tiny={**TINY, **labels(count=7)},
+        full=True,
+    ),
+    # In the second stage, of 6 x 6 patches, there is one window.
+    "swinv2-bare": _swinv2(
+        like="save_pretrained",
+        architecture="Swinv2Model",
+        config={**V2, "window_size": 16, "pretrained_window_sizes": [12, 12, 12, 6], "qkv_bias": False},
+        tiny={**TINY, "window_size": 8},
+    ),
     "swin-tiny-patch4-window7-224": _swin(
         like="microsoft/swin-tiny-patch4-window7-224",
         architecture="SwinForImageClassification",

@@ -2,4 +2,5 @@
 
 from .backbone import *
 from .config import *
+from .masked_images import *
 from .model import *

@@ -10,7 +10,7 @@ patches, s window_size, H heads, L labels.  Images are (B, Y, X, C): channels co
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ... import ops
 from ...errors import InputError
@@ -76,6 +76,8 @@ class Embeddings(Module):
 class Attention(Module):
     """Attention within windows, by the distance of patches too; shift: of the windows, in patches."""
 
+    mask_bias: ClassVar[float] = MASK_BIAS
+
     def __init__(self, w: Weights, cfg: SwinConfig, D: int, heads: int, shift: int):
         s = cfg.window_size
         self.heads, self.size, self.shift = heads, s, shift
@@ -97,27 +99,34 @@ class Attention(Module):
             self.shift if self.always or all(n > s for n in grid) else 0
         )  # a single window has nothing to be shifted to
         cut = ops.windows(x.reshape(B, *grid, -1), s, shift)
-        q, k, v = ops.split_heads(self.qkv(cut), self.heads)
         bias = self._bias(grid, lambda: self.bias(grid, shift))
         if shift:
             bias = ops.cat([bias] * B, 0)
-        y = self.out(ops.attention(q, k, v, bias=bias, dropout=self.dropout.rate).reshape(cut.shape))
-        return ops.from_windows(y, s, grid, shift).reshape(x.shape)
+        return ops.from_windows(self.out(self.attend(cut, bias)), s, grid, shift).reshape(x.shape)
+
+    def attend(self, x: Array, bias: Array) -> Array:
+        """x (B n, T, D), bias (1 or B n, H, T, T) -> (B n, T, D)."""
+        q, k, v = ops.split_heads(self.qkv(x), self.heads)
+        return ops.attention(q, k, v, bias=bias, dropout=self.dropout.rate).reshape(x.shape)
+
+    def bias_table(self) -> Array:
+        """The bias of each distance of two patches of a window ((2 s - 1)^2, H)."""
+        return self.table
 
     def bias(self, grid: Grid, shift: int) -> Array:
         """-> (1 or n, H, T, T)."""
-        s = self.size
-        patch = ops.arange(s * s, self.table)
+        s, table = self.size, self.bias_table()
+        patch = ops.arange(s * s, table)
         y, x = patch // s, patch % s
         index = (y[:, None] - y[None] + (s - 1)) * (2 * s - 1) + x[:, None] - x[None] + (s - 1)
-        bias = ops.gather_bias(self.table, index)
+        bias = ops.gather_bias(table, index)
         if not shift:
             return bias
         # Along an axis: 1 from where the last window begins, 2 from where it has what came from the other side.
         sides = [(n + s - 1) // s * s for n in grid]
-        y, x = ((at + s) // n + (at + shift) // n for n in sides for at in [ops.arange(n, self.table)])
+        y, x = ((at + s) // n + (at + shift) // n for n in sides for at in [ops.arange(n, table)])
         region = ops.windows((3 * y[:, None] + x[None])[None, :, :, None], s)[:, :, 0]
-        return ops.where((region[:, :, None] != region[:, None])[:, None], bias + MASK_BIAS, bias)
+        return ops.where((region[:, :, None] != region[:, None])[:, None], bias + self.mask_bias, bias)
 
 
 class Layer(Module):
@@ -150,7 +159,11 @@ class Merging(Module):
         B = x.shape[0]
         fours = ops.windows(x.reshape(B, *grid, -1), 2)
         down_first = ops.cat([fours[:, i] for i in (0, 2, 1, 3)], 1)
-        return self.reduction(self.norm(down_first)).reshape(B, -1, 2 * x.shape[2])
+        return self.reduce(down_first).reshape(B, -1, 2 * x.shape[2])
+
+    def reduce(self, x: Array) -> Array:
+        """x (..., 4 D) -> (..., 2 D)."""
+        return self.reduction(self.norm(x))
 
 
 class Stage(Module):
@@ -188,11 +201,12 @@ class SwinPretrained(ImageModel):
 class SwinModel(SwinPretrained):
     is_base_model = True
     name_map = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^classifier\.", r"^decoder\."))
+    stage_class: ClassVar[type[Any]] = Stage
 
     def __init__(self, w: Weights, cfg: SwinConfig, mask_token: bool = False, normed: bool = True):
         self.config = cfg
         self.embeddings = Embeddings(w / "embeddings", cfg, mask_token)
-        self.layers = [Stage(w / "encoder.layers" / i, cfg, i) for i in range(len(cfg.depths))]
+        self.layers = [self.stage_class(w / "encoder.layers" / i, cfg, i) for i in range(len(cfg.depths))]
         self.norm = LayerNorm(w / "layernorm", cfg.hidden_size, cfg.layer_norm_eps) if normed else None
 
     def last_grid(self, grid: Grid) -> Grid:
@@ -224,20 +238,3 @@ class SwinForImageClassification(SwinPretrained):
     def forward(self, p: ImageInputs) -> Array:
         """-> logits (B, L)."""
         return self.classifier(ops.mean(self.base_model.encode(p), 1))
-
-
-class SwinForMaskedImageModeling(SwinPretrained):
-    """SimMIM (Xie et al. 2021, https://arxiv.org/abs/2111.09886)."""
-
-    inputs = ("bool_masked_pos",)
-    any_size = False
-
-    def __init__(self, w: Weights, cfg: SwinConfig):
-        self.config = cfg
-        self.base_model = SwinModel(w / "swin", cfg, mask_token=True)
-        self.decoder = Conv2d(w / "decoder.0", cfg.hidden_size, cfg.encoder_stride**2 * cfg.num_channels, 1)
-
-    def forward(self, p: ImageInputs) -> Array:
-        """-> the reconstruction (B, Y, X, C)."""
-        x, grid = self.base_model.encode(p), self.base_model.last_grid(p.grid)
-        return ops.pixel_shuffle(self.decoder(x.reshape(x.shape[0], *grid, -1)), self.config.encoder_stride)
