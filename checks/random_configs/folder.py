@@ -13,11 +13,13 @@ import numpy as np
 from parity.drawing import WORD_SCALE
 from parity.reference import Reference, require
 from parity.specs import SPECS, Spec, spec_class
+from parity.specs.common import pair
 from parity.specs.table import TableSpec
 
 from .plan import Plan
 
 MAX_PARAMETERS = 4_000_000  # parameters
+MAX_PATCHES = 5000  # patches of an image, all of which transformers has attend to each other in one array
 
 
 class NoPairError(Exception):
@@ -42,6 +44,8 @@ def write_checkpoint(plan: Plan, folder: Path) -> None:
             size = sum(p.numel() for p in cls(config).parameters())
         if size > MAX_PARAMETERS:
             raise NoPairError(f"{size} parameters")
+        if (count := _patches(config)) > MAX_PATCHES:
+            raise NoPairError(f"{count} patches of an image")
         model = cls(config).eval()
         fill(model, plan.rng(0))
         if plan.half:
@@ -51,6 +55,16 @@ def write_checkpoint(plan: Plan, folder: Path) -> None:
         raise NoPairError(f"{type(e).__name__}: {e}") from e
     if not plan.rewritten:
         (folder / "config.json").write_text(text)
+
+
+def _patches(config: Any) -> int:
+    """The patches of an image of a config's image_size, or of its encoder's; 0 where it has none."""
+    vision = getattr(config, "vision_config", config)
+    image, patch = getattr(vision, "image_size", None), getattr(vision, "patch_size", None)
+    if not image or not patch:
+        return 0
+    (high, wide), (py, px) = pair(image), pair(patch)
+    return high // py * (wide // px)
 
 
 def fill(model: Any, rng: np.random.Generator) -> None:
