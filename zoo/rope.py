@@ -132,6 +132,17 @@ def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
     return Rope(kind, size, theta, context, most, tuple(sorted(numbers.items())), factors)
 
 
+def axial_rope_of(parameters: Mapping[str, Any], size: int) -> Rope:
+    """The positions in height or in width that the config of an encoder of images asks for; errors as for `rope_of`.
+
+    parameters: with rope_theta; their type is "axial", which older files call "default".  size: as for `rope_of`.
+    """
+    kind = parameters.get("rope_type", parameters.get("type", "axial"))
+    if kind not in ("axial", "default"):
+        raise UnsupportedError(f"rope_type {kind!r} is not implemented, only 'axial' is")
+    return rope_of({**parameters, "rope_type": "default"}, size, 1)
+
+
 def _factors(name: str, given: Any, count: int) -> tuple[float, ...]:
     if not isinstance(given, list) or len(given) != count:
         found = f"{len(given)} numbers" if isinstance(given, list) else repr(given)

@@ -203,6 +203,7 @@ def test_configs_that_are_not_implemented_are_refused(change, error, problem):
 @pytest.mark.parametrize(
     ("name", "part", "change", "problem"),
     [
+        (NAMES[0], "vision_config", {"rope_parameters": {"type": "linear", "factor": 2.0}}, "rope_type 'linear'"),
         (NAMES[1], "vision_config", {"window_size": 4}, "window_size = 4, expected at least 8"),
         (NAMES[2], "vision_config", {"num_position_embeddings": 35}, "expected those of a square"),
         (NAMES[2], "vision_config", {"deepstack_visual_indexes": [1, 4]}, "expected some of the 4 layers"),
@@ -216,6 +217,14 @@ def test_parts_that_are_not_implemented_are_refused(name, part, change, problem)
     with pytest.raises(ZooError) as found:
         FAMILIES[raw["model_type"]].load("Config").from_dict({**raw, part: {**raw[part], **change}})
     assert problem in str(found.value)
+
+
+@pytest.mark.parametrize("kind", [{}, {"rope_type": "axial"}, {"rope_type": "default"}, {"type": "default"}])
+def test_positions_in_a_plane_are_the_default_of_older_files(kind):
+    vision = {**RAW["vision_config"], "rope_parameters": {"rope_theta": 500.0, **kind}}
+    config = FAMILIES["qwen2_vl"].load("Config").from_dict({**RAW, "vision_config": vision})
+    size = config.vision_config.head_size // 2
+    np.testing.assert_allclose(config.vision_config.frequencies, 500.0 ** (-np.arange(0, size, 2) / size), rtol=1e-6)
 
 
 def test_what_the_decoder_adds_is_no_field_of_files():

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...config import Config
-from ...errors import ConfigError, UnsupportedError
+from ...errors import ConfigError
 from ...inputs.image_text_config import ImageTextConfig
-from ...rope import Rope, rope_of
+from ...rope import Rope, axial_rope_of
 from ..qwen3.config import Qwen3Config
 from ..vit.config import PatchesConfig
 
@@ -38,8 +38,6 @@ class PixtralVisionConfig(PatchesConfig):
         self.require(head_dim=self.head_size)
         if self.head_size % 4:
             raise ConfigError(f"heads of {self.head_size} features: positions in a plane need a multiple of 4")
-        if (found := (self.rope_parameters or {}).get("rope_type", "axial")) not in ("axial", "default"):
-            raise UnsupportedError(f"rope_type {found!r} is not implemented, only 'axial' is")
         self.image, self.patch, self.rope()  # whose numbers are checked
 
     @property
@@ -48,8 +46,8 @@ class PixtralVisionConfig(PatchesConfig):
 
     def rope(self) -> Rope:
         """The rotary positions, whose frequencies are those of height and of width in turn."""
-        given = {"rope_theta": self.rope_theta, **(self.rope_parameters or {}), "rope_type": "default"}
-        return rope_of(given, self.head_size, 1)
+        given = {"rope_theta": self.rope_theta, **(self.rope_parameters or {})}
+        return axial_rope_of(given, self.head_size)
 
 
 @dataclass(frozen=True, kw_only=True)

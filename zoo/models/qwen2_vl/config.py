@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from ...config import Config
-from ...errors import ConfigError, UnsupportedError
+from ...errors import ConfigError
 from ...inputs.image_text_config import ImageTextConfig
-from ...rope import Rope, rope_of
+from ...rope import Rope, axial_rope_of
 from ..qwen2.config import Qwen2Config
 
 C = TypeVar("C", bound="Qwen2VLConfig")
@@ -77,8 +77,6 @@ class QwenVisionConfig(Config):
         self.divides("num_heads", "width")
         if self.head_size % 4:
             raise ConfigError(f"heads of {self.head_size} features: positions in a plane need a multiple of 4")
-        if (found := (self.rope_parameters or {}).get("rope_type", "axial")) != "axial":
-            raise UnsupportedError(f"rope_type {found!r} is not implemented, only 'axial' is")
         self.frequencies  # noqa: B018  (whose numbers are checked)
 
     @property
@@ -119,8 +117,8 @@ class QwenVisionConfig(Config):
     @property
     def frequencies(self) -> tuple[float, ...]:
         """Of positions in height, and of those in width."""
-        given = {"rope_theta": 10000.0, **(self.rope_parameters or {}), "rope_type": "default"}
-        return rope_of(given, self.head_size // 2, 1).frequencies(1)
+        given = {"rope_theta": 10000.0, **(self.rope_parameters or {})}
+        return axial_rope_of(given, self.head_size // 2).frequencies(1)
 
 
 @dataclass(frozen=True, kw_only=True)
