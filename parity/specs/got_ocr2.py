@@ -50,7 +50,7 @@ _got_ocr2 = partial(GotOcr2Spec, model_type="got_ocr2", config=_CONFIG, tiny=_TI
 
 SPECS: dict[str, Spec] = {
     "GOT-OCR-2.0-hf": _got_ocr2(
-        like="stepfun-ai/GOT-OCR-2.0-hf", architecture="GotOcr2ForConditionalGeneration", dtype="BF16"
+        like="stepfun-ai/GOT-OCR-2.0-hf", architecture="GotOcr2ForConditionalGeneration", dtype="BF16", full=True
     ),
     "GOT-OCR-2.0-bare": _got_ocr2(
         like="save_pretrained",

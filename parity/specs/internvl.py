@@ -45,7 +45,7 @@ _internvl = partial(InternVLSpec, model_type="internvl", config=_CONFIG, tiny=_T
 
 SPECS: dict[str, Spec] = {
     "InternVL3-1B-hf": _internvl(
-        like="OpenGVLab/InternVL3-1B-hf", architecture="InternVLForConditionalGeneration", dtype="BF16"
+        like="OpenGVLab/InternVL3-1B-hf", architecture="InternVLForConditionalGeneration", dtype="BF16", full=True
     ),
     "InternVL3-bare": _internvl(
         like="save_pretrained",

@@ -74,7 +74,7 @@ _lighton_ocr = partial(LightOnOcrSpec, model_type="lighton_ocr", config=_CONFIG,
 
 SPECS: dict[str, Spec] = {
     "LightOnOCR-1B-1025": _lighton_ocr(
-        like="lightonai/LightOnOCR-1B-1025", architecture="LightOnOcrForConditionalGeneration", dtype="BF16"
+        like="lightonai/LightOnOCR-1B-1025", architecture="LightOnOcrForConditionalGeneration", dtype="BF16", full=True
     ),
     "LightOnOCR-bare": _lighton_ocr(
         like="save_pretrained", architecture="LightOnOcrModel", tiny={**_TINY, "spatial_merge_size": 3}

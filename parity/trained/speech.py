@@ -144,6 +144,7 @@ def _transformers(checkpoint: Path) -> Read:
     ).eval()
     options: dict[str, Any] = {"task": "transcribe", "return_timestamps": True, "return_segments": True}
     options |= {"do_sample": False, "temperature": 0.0}
+    options |= {"no_speech_threshold": 0.6, "logprob_threshold": -1.0}  # as in the other two, and in OpenAI's program
 
     def read(one: Recording) -> list[Segment]:
         longer = len(one.sound) > 30 * RATE

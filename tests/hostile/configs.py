@@ -90,7 +90,7 @@ add(
     "a link to a device",
     "would read without end",
     partial(link, name="config.json", target="/dev/zero"),
-    "no config.json",
+    "a link out of its folder, to /dev/zero",
 )
 
 

@@ -311,7 +311,7 @@ def test_from_folder_saved_by_transformers(tmp_path: Path) -> None:
         ({"do_nomalize": True}, UnsupportedError, "did you mean 'do_normalize'"),
         ({"size_divisor": 32}, UnsupportedError, "size_divisor"),
         ({"default_to_square": False}, UnsupportedError, "default_to_square"),
-        ({"feature_extractor_type": "YolosFeatureExtractor"}, UnsupportedError, "YolosFeatureExtractor"),
+        ({"feature_extractor_type": "LevitFeatureExtractor"}, UnsupportedError, "LevitFeatureExtractor"),
         ({"image_processor_type": "ViTHybridImageProcessor"}, UnsupportedError, "did you mean"),
         ({"image_processor_type": "ConvNextImageProcessor", "crop_pct": 0}, ConfigError, "crop_pct = 0, expected"),
         ({"image_processor_type": "ConvNextImageProcessor", "do_center_crop": True}, UnsupportedError, "crop"),

@@ -5,6 +5,8 @@ What is changed is found by what it is, not by its name, in the first checkpoint
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
@@ -92,7 +94,8 @@ def test_a_mutant_is_found(bench, monkeypatch, family, mutant):
         batches, ours, theirs = [at.inputs[i]], [zoo_stages(model, at.inputs[i])], [at.theirs[i]]
         stages = compare_stages(batches, ours, theirs, at.rule)
         if any(map(needs_float64, stages)):
-            stages = judge_by_float64(stages, batches, ours, [at.exact[i]], theirs)
+            with suppress(RuntimeError):  # of torch, whose SLANet mixes element types: the fixed limits have to do
+                stages = judge_by_float64(stages, batches, ours, [at.exact[i]], theirs)
         return not all(stage.holds for stage in stages)
 
     seen = any(map(is_seen, range(len(at.inputs))))  # the first input that shows it is enough

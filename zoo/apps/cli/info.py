@@ -96,7 +96,7 @@ def describe(
         "labels": list(config.id2label.values()) if kind and kind.labelled else None,
         **({"processor": _processor(checkpoint)} if images else {"tokenizer": _tokenizer(checkpoint)}),
         "stored": _count_types(tensors),
-        "memory": _memory(checkpoint, tensors, batch, length, tp),
+        "memory": _memory(checkpoint.config, tensors, batch, length, tp) | _page_plan(checkpoint),
         **read,
         "files": {file: (checkpoint.folder / file).stat().st_size for file in checkpoint.files},
     }
@@ -185,10 +185,13 @@ def _count_types(tensors: Sequence[TensorHeader]) -> dict[str, dict[str, int]]:
     return out
 
 
-def _page_plan(checkpoint: Checkpoint, model: Any) -> dict[str, int]:
-    """The tiles and the tokens of a page of PAGE's size; nothing if the processor cannot be read."""
+def _page_plan(checkpoint: Checkpoint) -> dict[str, int]:
+    """The tiles and the tokens of a page of PAGE's size; nothing of another kind, or without a processor."""
     from ...images import ImageProcessor
 
+    model = _model_of_images_and_texts(checkpoint.config)
+    if model is None:
+        return {}
     try:
         processor = ImageProcessor.from_folder(checkpoint.contents, checkpoint.config.model_type)
     except ZooError:
@@ -203,17 +206,28 @@ def _page_plan(checkpoint: Checkpoint, model: Any) -> dict[str, int]:
     return {"page_tiles": tiles, "page_tokens": tiles * model.image_length(grid)}
 
 
+def _model_of_images_and_texts(config: Any) -> Any:
+    """The model without its weights, for what needs only the config; None if the config is another kind's."""
+    from ...inputs.image_text import ImageTextCausalLM
+    from ...registry import model_class
+
+    cls: Any = model_class(config) if config.architectures else None
+    if cls is None or not issubclass(cls, ImageTextCausalLM):
+        return None
+    model = object.__new__(cls)
+    model.config = config
+    return model
+
+
 def _memory(
-    checkpoint: Checkpoint, tensors: Sequence[TensorHeader], batch: int, length: int | None, tp: int | None = None
+    config: Any, tensors: Sequence[TensorHeader], batch: int, length: int | None, tp: int | None = None
 ) -> dict[str, Any]:
     """The bytes of the weights in each precision, of the cache, and of a batch of that many rows of `length` tokens.
 
     tp: the bytes of the largest of that many parts.
     """
-    from ...inputs.image_text import ImageTextCausalLM
     from ...registry import model_class
 
-    config: Any = checkpoint.config
     ranks = {}
     if tp is not None:
         split = Split(config, tp)
@@ -227,12 +241,9 @@ def _memory(
         weights = {name: size for name, size in weights.items() if name not in QUANT_CHOICES}
     out: dict[str, Any] = {**ranks, "weights": weights, "machine": memory.machine_memory()}
     cls: Any = model_class(config) if config.architectures else None
-    if cls is not None and issubclass(cls, ImageTextCausalLM):  # what is computed at once is its decoder's
-        model = object.__new__(cls)
-        model.config = config
+    if (reader := _model_of_images_and_texts(config)) is not None:  # what is computed at once is its decoder's
         if (grid := getattr(config.vision_config, "grid", None)) is not None:  # None: images of any size
-            out["image_tokens"] = model.image_length(grid)
-        out |= _page_plan(checkpoint, model)
+            out["image_tokens"] = reader.image_length(grid)
         config, cls = config.text_config, cls.decoder_class
     most, width = (getattr(config, name, None) for name in ("max_position_embeddings", "hidden_size"))
     if not isinstance(most, int) or not isinstance(width, int):  # a model of images, or of two parts
