@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from zoo.checkpoint.files import Checkpoint
 from zoo.checkpoint.lock_file import entry_of
+from zoo.checkpoint.names import GGUF
 from zoo.devices import placement
-from zoo.errors import ZooError
+from zoo.errors import InputError, ZooError
 from zoo.loading import model_of
 from zoo.nn import leaves
 
@@ -100,6 +101,9 @@ def run(
     rule = rule_for(backend_of(device), dtype)
     where = placement(device).device
     with case.files(seed) as checkpoint, exact_products():
+        if any(path.suffix == GGUF for path in checkpoint.weights):
+            kind = "a folder or a name of the Hub with transformers' files, which it computes with"
+            raise InputError(f"{case.name} is a GGUF file, expected {kind}")
         config, architecture, given, ours = run_zoo(checkpoint, device, dtype, seed)  # one model in memory at a time
         own = None
         if isinstance(rule, Multiple):

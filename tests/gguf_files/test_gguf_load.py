@@ -11,7 +11,7 @@ import pytest
 from made_gguf import OWN, gguf, permuted, write_llama
 
 import zoo
-from zoo.errors import ConfigError, NotFoundError, UnsupportedError, ZooError
+from zoo.errors import ConfigError, InputError, NotFoundError, UnsupportedError, ZooError
 from zoo.loading import load_model
 from zoo.models.llama3 import LlamaConfig, LlamaForCausalLM
 from zoo.weights.files import open_weights
@@ -289,3 +289,12 @@ def test_a_lock_holds_the_file(stories, tmp_path, monkeypatch):
     (tmp_path / "model.gguf").write_bytes(data)
     with pytest.raises(ZooError, match="has sha256"):
         zoo.load("model.gguf", lock="zoo.lock")
+
+
+def test_parity_is_for_files_of_transformers(stories):
+    pytest.importorskip("torch", reason="needs torch, for the reference")
+    from parity.cases import Case
+    from parity.run import run
+
+    with pytest.raises(InputError, match=r"stories.gguf is a GGUF file, expected a folder or a name of the Hub"):
+        run(Case(str(stories)))
