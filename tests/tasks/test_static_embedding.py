@@ -170,11 +170,16 @@ def test_what_does_not_fit_is_refused(tmp_path):
         zoo.load(tmp_path / "elsewhere")
 
 
-def test_other_tasks_and_engines(tmp_path):
+def test_a_graph_gives_the_same(tmp_path):
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime, for device='onnx'")
+    write(tmp_path, "weights")
+    graphs, embed = zoo.load(tmp_path, device="onnx"), zoo.load(tmp_path)
+    np.testing.assert_allclose(graphs(TEXTS[2:]), embed(TEXTS[2:]), rtol=1e-5, atol=1e-6)
+
+
+def test_other_tasks(tmp_path):
     write(tmp_path, "weights")
     embed = zoo.load(tmp_path)
-    graphs = zoo.load(tmp_path, device="onnx")
-    np.testing.assert_allclose(graphs(TEXTS[2:]), embed(TEXTS[2:]), rtol=1e-5, atol=1e-6)
     with pytest.raises(UnsupportedError, match="its tasks are embed"):
         zoo.load(tmp_path, task="classify")
     hits = embed.semantic_search(["cats"], ["the dog", "the cat sat"], top_k=1)
