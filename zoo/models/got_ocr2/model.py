@@ -16,7 +16,8 @@ from ...inputs.image_text import ImageTextCausalLM, ImageTextModel
 from ...nn import Conv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..llama3.model import LlamaForCausalLM, LlamaModel
+from ..llama3.model import LlamaModel
+from ..llava.model import TIED_WEIGHTS, Decoder
 from .config import GotOcr2Config, GotOcr2VisionConfig
 
 NAME_MAP = NameMap(
@@ -30,7 +31,6 @@ NAME_MAP = NameMap(
     },
     ignored=(r"(^|\.)rotary_emb\.inv_freq$", r"^lm_head\."),
 )
-TIED_WEIGHTS = {"lm_head.weight": "model.language_model.embed_tokens.weight"}
 NECK_EPS = 1e-6
 
 Grid = tuple[int, int]  # h, w
@@ -188,15 +188,6 @@ class GotOcr2Model(GotOcr2Pretrained):
         return GotOcr2ModelOutput(super().forward(t, p).last_hidden_state)
 
 
-class Decoder(LlamaForCausalLM):
-    """Qwen2 with its head, whose layers are those of the bare model."""
-
-    def __init__(self, w: Weights, cfg: GotOcr2Config, base_model: LlamaModel):
-        self.config, self.base_model = cfg.text_config, base_model
-        sizes = cfg.text_config.hidden_size, cfg.text_config.vocab_size
-        self.head = Linear(w / "lm_head", *sizes, bias=False, vocab=True)
-
-
 class GotOcr2ForConditionalGeneration(ImageTextCausalLM, GotOcr2Pretrained):
     """Logits of the next token after images and text."""
 
@@ -205,4 +196,4 @@ class GotOcr2ForConditionalGeneration(ImageTextCausalLM, GotOcr2Pretrained):
 
     def __init__(self, w: Weights, cfg: GotOcr2Config):
         self.config, self.base_model = cfg, GotOcr2Model(w / "model", cfg)
-        self.language_model = Decoder(w, cfg, self.base_model.language_model)
+        self.language_model = Decoder(w, cfg.text_config, self.base_model.language_model)

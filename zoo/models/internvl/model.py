@@ -16,7 +16,8 @@ from ...inputs.image_text import ImageTextCausalLM, ImageTextModel
 from ...nn import Dropout, LayerNorm, Linear, Module, RMSNorm
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..llama3.model import LlamaForCausalLM, LlamaModel
+from ..llama3.model import LlamaModel
+from ..llava.model import TIED_WEIGHTS, Decoder
 from ..qwen3.model import Qwen3Model
 from ..vit.model import Embeddings
 from .config import InternVLConfig, InternVLVisionConfig
@@ -32,7 +33,6 @@ NAME_MAP = NameMap(
     },
     ignored=(r"(^|\.)rotary_emb\.inv_freq$", r"^lm_head\."),
 )
-TIED_WEIGHTS = {"lm_head.weight": "model.language_model.embed_tokens.weight"}
 NORMS: dict[str, type[LayerNorm | RMSNorm]] = {"layer_norm": LayerNorm, "rms_norm": RMSNorm}
 DECODERS: dict[str, type[LlamaModel]] = {"qwen2": LlamaModel, "qwen3": Qwen3Model, "llama": LlamaModel}
 QUERY_NORM_EPS, CONNECTOR_NORM_EPS = 1e-6, 1e-5
@@ -138,15 +138,6 @@ class InternVLModel(InternVLPretrained):
         return InternVLModelOutput(super().forward(t, p).last_hidden_state)
 
 
-class Decoder(LlamaForCausalLM):
-    """The decoder with its head, whose layers are those of the bare model."""
-
-    def __init__(self, w: Weights, cfg: InternVLConfig, base_model: LlamaModel):
-        self.config, self.base_model = cfg.text_config, base_model
-        sizes = cfg.text_config.hidden_size, cfg.text_config.vocab_size
-        self.head = Linear(w / "lm_head", *sizes, bias=False, vocab=True)
-
-
 class InternVLForConditionalGeneration(ImageTextCausalLM, InternVLPretrained):
     """Logits of the next token after images and text."""
 
@@ -155,4 +146,4 @@ class InternVLForConditionalGeneration(ImageTextCausalLM, InternVLPretrained):
 
     def __init__(self, w: Weights, cfg: InternVLConfig):
         self.config, self.base_model = cfg, InternVLModel(w / "model", cfg)
-        self.language_model = Decoder(w, cfg, self.base_model.language_model)
+        self.language_model = Decoder(w, cfg.text_config, self.base_model.language_model)

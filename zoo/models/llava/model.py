@@ -15,6 +15,7 @@ from ...nn import Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..clip.model import CLIPVisionModel
+from ..llama3.config import LlamaConfig
 from ..llama3.model import LlamaForCausalLM, LlamaModel
 from .config import LlavaConfig
 
@@ -91,10 +92,9 @@ class LlavaModel(LlavaPretrained):
 class Decoder(LlamaForCausalLM):
     """Llama with its head, whose layers are those of the bare model."""
 
-    def __init__(self, w: Weights, cfg: LlavaConfig, base_model: LlamaModel):
-        self.config, self.base_model = cfg.text_config, base_model
-        sizes = cfg.text_config.hidden_size, cfg.text_config.vocab_size
-        self.head = Linear(w / "lm_head", *sizes, bias=False, vocab=True)
+    def __init__(self, w: Weights, cfg: LlamaConfig, base_model: LlamaModel):
+        self.config, self.base_model = cfg, base_model
+        self.head = Linear(w / "lm_head", cfg.hidden_size, cfg.vocab_size, bias=False, vocab=True)
 
 
 class LlavaForConditionalGeneration(ImageTextCausalLM, LlavaPretrained):
@@ -105,4 +105,4 @@ class LlavaForConditionalGeneration(ImageTextCausalLM, LlavaPretrained):
 
     def __init__(self, w: Weights, cfg: LlavaConfig):
         self.config, self.base_model = cfg, LlavaModel(w / "model", cfg)
-        self.language_model = Decoder(w, cfg, self.base_model.language_model)
+        self.language_model = Decoder(w, cfg.text_config, self.base_model.language_model)
