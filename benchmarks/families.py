@@ -233,11 +233,11 @@ def _work(arrays: dict[str, Any]) -> str:
 
 
 def first_output(found: Any, channels_first: bool) -> Any:
-    """The array of a model's output that is compared: its logits, its scores of pairs, or its states."""
+    """The array of a model's output that is compared: its logits, its scores of pairs, its depths, or its states."""
     import numpy as np
 
     array = found
-    for name in ("logits_per_image", "logits", "last_hidden_state"):
+    for name in ("logits_per_image", "logits", "predicted_depth", "last_hidden_state"):
         if getattr(found, name, None) is not None:
             array = getattr(found, name)
             break

@@ -105,6 +105,7 @@ TIMESTAMPS = CallOption(
     texts=("word", "char"),
 )
 TRANSLATE = CallOption(name="translate", type=bool, help="write English, whatever is spoken")
+SAID_BEFORE = CallOption(name="prompt", metavar="TEXT", help="names and words that may be said, spelt so")
 WORD_TIMESTAMPS = CallOption(name="word_timestamps", type=bool, help="the times of each word, too")
 WORDS = CallOption(
     name="words",
@@ -339,7 +340,7 @@ TASKS: list[TaskKind] = [
         help="the words of each audio file, with times (Whisper, wav2vec 2.0, ...)",
         heads={"ForCTC": "characters of a recording"},
         classes={"ForCTC": "ctc_transcribe:CtcTranscribe"},
-        options=(LANGUAGE, TRANSLATE, TIMESTAMPS, WORD_TIMESTAMPS),
+        options=(LANGUAGE, TRANSLATE, TIMESTAMPS, WORD_TIMESTAMPS, SAID_BEFORE, NUM_BEAMS),
         **_AUDIO,
     ),
     TaskKind(

@@ -42,6 +42,7 @@ class WhisperSpec(Spec):
         generation |= {"suppress_tokens": [first + 4, 9], "alignment_heads": [[0, 1], [1, 0], [1, 3]]}
         generation |= {"no_timestamps_token_id": config["vocab_size"] - times - 1, "begin_suppress_tokens": [11]}
         generation |= {"max_initial_timestamp_index": 20, "max_length": config["max_target_positions"]}
+        generation |= {"prev_sot_token_id": first + 5}
         names = ("eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id")
         generation |= {name: config[name] for name in names}
         write_json(folder / "generation_config.json", generation)

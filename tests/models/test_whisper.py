@@ -119,6 +119,40 @@ def test_texts_and_times_are_those_of_transformers(folder, theirs, language, tas
         assert transcribe(recording, language=language, task=task, temperature=0) == found
 
 
+@pytest.mark.parametrize("options", [{"num_beams": 3}, {"num_beams": 2, "prompt": "a zebra"}, {"prompt": "a zebra"}])
+def test_beams_and_prompts_are_those_of_transformers(folder, theirs, options):
+    torch = pytest.importorskip("torch", reason="needs torch, the reference")
+    transcribe = zoo.load(folder)
+    before = {"prompt_ids": torch.tensor(transcribe._encode_prompt(options["prompt"]))} if "prompt" in options else {}
+    beams = {"num_beams": options["num_beams"]} if "num_beams" in options else {}
+    plain, found = [], []
+    for recording in (noise(16000, 1), noise(40000, 2), noise(16000, 3)):
+        wanted = [
+            (*one[:2], transcribe._text(one[2])) for one in theirs(recording, task="transcribe", **beams, **before)
+        ]
+        found.append(transcribe(recording, temperature=0, **options).segments)
+        assert found[-1] == [one for one in wanted if one[2].strip()]
+        plain.append(transcribe(recording, temperature=0).segments)
+    assert found != plain
+
+
+def test_a_prompt(folder):
+    transcribe, recording = zoo.load(folder), noise(16000, 1)
+    greedy = {"language": "en", "temperature": 0}
+    plain, long = transcribe(recording, **greedy), "zebra " * 60
+    assert transcribe(recording, prompt=" ", **greedy) == plain != transcribe(recording, prompt="zebra", **greedy)
+    ids = transcribe._encode_prompt("zebra")
+    assert ids[0] == transcribe.generation.extra["prev_sot_token_id"]
+    assert transcribe.tokenizer.decode(ids[1:]) == " zebra"
+    with pytest.warns(UserWarning, match=r"the prompt has \d+ tokens, of which the model takes the last 19"):
+        assert len(transcribe._encode_prompt(long)) == 1 + 19
+    assert transcribe(recording, initial_prompt="zebra", beam_size=2, **greedy) == transcribe(
+        recording, prompt="zebra", num_beams=2, **greedy
+    )
+    words = transcribe(recording, prompt="zebra", num_beams=2, word_timestamps=True, **greedy)
+    assert "".join(one.text for one in words.words) == "".join(one.text for one in words.segments)
+
+
 def test_texts_without_times_are_those_of_transformers(folder):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     transcribe, recording = zoo.load(folder), noise(16000, 3)
@@ -216,7 +250,10 @@ def test_refused(folder, tmp_path):
         ({"timestamps": "char"}, "timestamps is 'char', expected True, False or 'word'"),
         ({"word_timestamps": 1}, "word_timestamps is 1, expected True or False"),
         ({"batch_size": 0}, "batch_size is 0, expected a whole number of at least 1"),
-        ({"num_beams": 2}, "num_beams is not an option of transcribing, expected temperature, compression"),
+        ({"num_beams": 0}, "num_beams is 0, expected a whole number from 1 to 100"),
+        ({"prompt": 5}, "prompt is 5, expected a text"),
+        ({"prompt": "to <mask>"}, "prompt has the special token <mask>, expected words"),
+        ({"top_k": 2}, "top_k is not an option of transcribing, expected temperature, compression"),
     ):
         with pytest.raises(InputError, match=says):
             transcribe(noise(500), **options)

@@ -127,7 +127,7 @@ def test_json_and_bodies(client, folder):
         ({"language": "fr"}, "language is 'fr', expected its English name or one of en, de"),
         ({"response_format": "ass"}, "response_format"),
         ({"stream": "true"}, "stream: not implemented"),
-        ({"prompt": "zoo, bear"}, "prompt: not implemented"),
+        ({"prompt": "<mask>"}, "prompt has the special token <mask>"),
         ({"temperature": "200"}, "temperature is"),
         ({"include[]": "logprobs"}, "include: logprobs is not here"),
         ({"chunking_strategy": "server_vad"}, "chunking_strategy"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cache import KVCache
 from ..inputs.image_prompt import ImagePrompt, ids_of
 from ..typing import Array
 from .config import GenerationConfig
@@ -21,7 +23,7 @@ class _Beam(NamedTuple):
     reason: str | None
 
 
-class _Next(NamedTuple):
+class NextTokens(NamedTuple):
     """The tokens that may follow R rows, W of each: all of the vocabulary, or those that ids (R, W) names."""
 
     scores: np.ndarray  # (R, W), which beams are ranked by
@@ -29,7 +31,7 @@ class _Next(NamedTuple):
     ids: np.ndarray | None
 
 
-class _Search:
+class BeamSearch:
     """The beams of one prompt: the running ones, and the best of the finished ones."""
 
     def __init__(self, prompt: np.ndarray, limit: int, fewest: int):
@@ -38,7 +40,7 @@ class _Search:
         self.running = [_Beam(prompt[:0], none, np.float32(0), 0, None)]
         self.ended: list[_Beam] = []
 
-    def step(self, ahead: _Next, row: int, config: GenerationConfig, stop: Stop | None):
+    def step(self, ahead: NextTokens, row: int, config: GenerationConfig, stop: Stop | None):
         """Add one token to each beam, whose rows in the batch are those from `row` on."""
         scores, logprobs = (x[row : row + len(self.running)] for x in (ahead.scores, ahead.logprobs))
         totals = np.array([beam.score for beam in self.running])[:, None] + scores
@@ -78,23 +80,10 @@ def beam_search(
 ) -> list[list[Generated]]:
     """The num_return_sequences best beams of each prompt; arguments as for `generate`."""
     limits = [config.new_tokens(len(p), model.max_positions) for p in prompts]
-    searches = [_Search(ids_of(p), n, config.min_tokens(len(p))) for p, n in zip(prompts, limits, strict=True)]
+    searches = [BeamSearch(ids_of(p), n, config.min_tokens(len(p))) for p, n in zip(prompts, limits, strict=True)]
     room = max(len(p) + limit for p, limit in zip(prompts, limits, strict=True))
     cache, logits = first_logits(model, prompts, room, context, config, rows=config.num_beams)
-    active = searches
-    while True:
-        ahead, row = _next_tokens(logits, active, config), 0
-        for search in active:
-            count = len(search.running)
-            search.step(ahead, row, config, stop)
-            row += count
-        active = [search for search in active if not search.is_done(config)]
-        if not active:
-            break
-        beams = [beam for search in active for beam in search.running]
-        cache.select(np.array([beam.row for beam in beams]))
-        texts = [np.append(search.prompt, beam.ids) for search in active for beam in search.running]
-        logits = following_logits(model, texts, None, cache)
+    run_searches(model, searches, cache, logits, config, lambda x, active: _next_tokens(x, active, config), stop)
     return [
         [
             Generated(b.ids, b.logprobs, float(b.score), b.reason or "length")
@@ -104,7 +93,33 @@ def beam_search(
     ]
 
 
-def _next_tokens(logits: Array, active: list[_Search], config: GenerationConfig) -> _Next:
+def run_searches(
+    model: Decoder,
+    searches: list[BeamSearch],
+    cache: KVCache,
+    logits: Array,
+    config: GenerationConfig,
+    next_tokens: Callable[[Array, list[BeamSearch]], NextTokens],
+    stop: Stop | None = None,
+) -> None:
+    """Advance all searches to their ends, from the cache of their prompts and the logits (B, V) after these."""
+    active = searches
+    while True:
+        ahead, row = next_tokens(logits, active), 0
+        for search in active:
+            count = len(search.running)
+            search.step(ahead, row, config, stop)
+            row += count
+        active = [search for search in active if not search.is_done(config)]
+        if not active:
+            return
+        beams = [beam for search in active for beam in search.running]
+        cache.select(np.array([beam.row for beam in beams]))
+        texts = [np.append(search.prompt, beam.ids) for search in active for beam in search.running]
+        logits = following_logits(model, texts, None, cache)
+
+
+def _next_tokens(logits: Array, active: list[BeamSearch], config: GenerationConfig) -> NextTokens:
     """The tokens that may follow the beams; those that cannot be among the best are left on a GPU."""
     beams = [(search, beam) for search in active for beam in search.running]
     new, fewest = [len(beam.ids) for _, beam in beams], [search.fewest for search, _ in beams]
@@ -113,10 +128,10 @@ def _next_tokens(logits: Array, active: list[_Search], config: GenerationConfig)
 
         on_device: Any = logits  # a torch.Tensor, since is_on_gpu
         ids, logprobs = likeliest(on_device, config.candidates)
-        return _Next(logprobs, logprobs, ids)
+        return NextTokens(logprobs, logprobs, ids)
     logprobs = log_softmax(numpy_logits(logits))
     rows = [np.append(search.prompt, beam.ids) for search, beam in beams]
-    return _Next(
+    return NextTokens(
         constrain_scores(logprobs, rows, new, fewest, config, [search.limit for search, _ in beams]), logprobs, None
     )
 

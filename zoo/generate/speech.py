@@ -14,12 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import ops
+from ..cache import KVCache
 from ..errors import InputError
 from ..typing import Array
+from .beam import BeamSearch, NextTokens, run_searches
 from .config import GenerationConfig
 from .decoder import Decoder, numpy_logits
 from .sampling import log_softmax
 
+MAX_BEAMS = 100  # each has a row in the cache of every window
 STEP = 0.02  # seconds from one time's token to the next
 
 
@@ -27,18 +30,22 @@ STEP = 0.02  # seconds from one time's token to the next
 class Fallback:
     """The options of a window that is not written well at once.
 
-    temperature: the first of 0 (the likeliest token each time) or more whose text passes, or else the last.  A text
-    fails if it compresses by more than compression_ratio_threshold, as what repeats does, or if its tokens' mean
-    log-probability is below logprob_threshold; None: it does not.  Such an unlikely text is none, but silence, if the
-    probability of silence is above no_speech_threshold.
+    num_beams: the width of the beam search at temperature 0.  temperature: the first of 0 (the likeliest token each
+    time) or more whose text passes, or else the last.  A text fails if it compresses by more than
+    compression_ratio_threshold, as what repeats does, or if its tokens' mean log-probability is below
+    logprob_threshold; None: it does not.  Such an unlikely text is none, but silence, if the probability of silence is
+    above no_speech_threshold.
     """
 
+    num_beams: int = 1
     temperature: float | Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
     compression_ratio_threshold: float | None = 2.4
     logprob_threshold: float | None = -1.0
     no_speech_threshold: float | None = 0.6
 
     def __post_init__(self) -> None:
+        if type(self.num_beams) is not int or not 1 <= self.num_beams <= MAX_BEAMS:
+            raise InputError(f"num_beams is {self.num_beams!r}, expected a whole number from 1 to {MAX_BEAMS}")
         given: Any = self.temperature
         if not isinstance(given, Sequence) or isinstance(given, str | bytes) or not given:
             given = (given,)
@@ -113,6 +120,7 @@ class DecodedWindows(NamedTuple):
 def decode_windows(
     decoder: Decoder,
     states: dict[str, Any],
+    before: Sequence[int],
     start: int,
     prompts: Callable[[np.ndarray], list[list[int]]],
     rules: Rules,
@@ -122,29 +130,41 @@ def decode_windows(
 ) -> DecodedWindows:
     """Write each window's tokens.
 
-    states: the windows' context.  start: the first token of all; prompts: from the logits (C, V) after it to the
-    tokens that follow it in each window, equally many.  text: of tokens.  seeds: of each window's random tokens.
+    states: the windows' context.  before: the tokens before `start`, on which the languages that are heard do not
+    depend.  start: the first token of a window; prompts: from the logits (C, V) after it to the tokens that follow it
+    in each window, equally many.  text: of tokens.  seeds: of each window's random tokens.
     """
     count, room = len(seeds), decoder.config.max_target_positions
-    cache = decoder.new_cache(count, room)
+    temperatures = fallback.temperature
+    assert isinstance(temperatures, tuple)
+    beams = [1 if temperature else fallback.num_beams for temperature in temperatures]
+    cache = _new_cache(decoder, count, beams[0], room)
     first = numpy_logits(decoder.next_logits(np.full((count, 1), start), None, cache, **states))
-    begun, cross = prompts(first), dict(cache.cross)
+    begun = [[*before, start, *tokens] for tokens in prompts(first)]
+    if before:
+        cache = _new_cache(decoder, count, beams[0], room)
+        first = numpy_logits(decoder.next_logits(np.array([[*before, start]] * count), None, cache, **states))
+    begin, cross = len(before) + 1, dict(cache.cross)
     silence = log_softmax(first)[:, rules.begin - 2] if rules.begin < first.shape[1] else np.full(count, -np.inf)
     found: list[list[int]] = [[] for _ in seeds]
-    rest, temperatures = list(range(count)), fallback.temperature
-    assert isinstance(temperatures, tuple)
+    rest = list(range(count))
     for attempt, temperature in enumerate(temperatures):
         if attempt == 0:
-            logits = numpy_logits(decoder.next_logits(np.array(begun), None, cache)) if begun[0] else first
+            rows = np.array(begun)[:, begin:]
+            logits = numpy_logits(decoder.next_logits(rows, None, cache)) if rows.size else first
         else:
-            cache = decoder.new_cache(len(rest), room)
-            ids = np.array([[start, *begun[i]] for i in rest])
+            cache = _new_cache(decoder, len(rest), beams[attempt], room)
+            ids = np.array([begun[i] for i in rest])
             seen = {name: x[ops.as_ids(np.array(rest), x, "rows", count, ndim=1)] for name, x in states.items()}
             logits = numpy_logits(decoder.next_logits(ids, None, cache, **seen))
-        rngs = [np.random.default_rng((seeds[i], attempt)) if temperature else None for i in rest]
-        limit = _limit(rules.generation, 1 + len(begun[0]), room)
+        limit = _limit(rules.generation, len(begun[0]), room)
+        if beams[attempt] > 1:
+            ones = _decode_beams(decoder, cache, logits, rules, beams[attempt], limit)
+        else:
+            rngs = [np.random.default_rng((seeds[i], attempt)) if temperature else None for i in rest]
+            ones = _decode_rows(decoder, cache, logits, rules, temperature, rngs, limit)
         failed = []
-        for i, one in zip(rest, _decode_rows(decoder, cache, logits, rules, temperature, rngs, limit), strict=True):
+        for i, one in zip(rest, ones, strict=True):
             silent = fallback.is_silence(silence[i], one.logprob)
             found[i] = [] if silent else one.tokens
             if not silent and fallback.fails(text(one.tokens), one.logprob):
@@ -152,7 +172,7 @@ def decode_windows(
         rest = failed
         if not rest:
             break
-    return DecodedWindows(found, [[start, *tokens] for tokens in begun], cross)
+    return DecodedWindows(found, begun, cross)
 
 
 def _limit(generation: GenerationConfig, prompt: int, room: int) -> int:
@@ -162,6 +182,30 @@ def _limit(generation: GenerationConfig, prompt: int, room: int) -> int:
     if generation.max_length is not None:  # transformers counts it without the prompt
         return min(generation.max_length, room - prompt)
     return min(room // 2, room - prompt)
+
+
+def _new_cache(decoder: Decoder, count: int, beams: int, room: int) -> KVCache:
+    """A cache of `count` rows, with memory for their beams."""
+    cache = decoder.new_cache(count * beams, room)
+    return cache.first(count) if beams > 1 else cache
+
+
+def _decode_beams(
+    decoder: Decoder, cache: KVCache, logits: np.ndarray, rules: Rules, num_beams: int, limit: int
+) -> list[DecodedWindow]:
+    """The best beam of each row, from the logits after its prompt; the mean is over its tokens and its end."""
+    config = GenerationConfig(num_beams=num_beams, eos_token_id=(rules.end,))
+
+    def next_tokens(logits: Array, active: Sequence[BeamSearch]) -> NextTokens:
+        logprobs = log_softmax(numpy_logits(logits))
+        written = [beam.ids.tolist() for search in active for beam in search.running]
+        scores = [rules.mask_scores(row, tokens) for row, tokens in zip(logprobs, written, strict=True)]
+        return NextTokens(np.stack(scores), logprobs, None)
+
+    searches = [BeamSearch(np.empty(0, np.int64), limit, 0) for _ in logits]
+    run_searches(decoder, searches, cache, logits, config, next_tokens)
+    best = [search.ended[0] for search in searches]
+    return [DecodedWindow([i for i in one.ids.tolist() if i != rules.end], float(one.score)) for one in best]
 
 
 def _decode_rows(

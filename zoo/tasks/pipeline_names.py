@@ -18,6 +18,8 @@ PIPELINE_NAMES = {
     "src_lang": "source",
     "tgt_lang": "target",
     "return_timestamps": "timestamps",
+    **dict.fromkeys(("initial_prompt", "hotwords"), "prompt"),  # of faster-whisper, as the next one
+    "beam_size": "num_beams",
     "show_progress_bar": "progress",
     "top_n": "top_k",
     "labels": "candidate_labels",

@@ -26,6 +26,7 @@ from ..inputs.encoder_decoder import EncoderDecoder
 from ..peer_names import with_keys
 from ..pretrained import Pretrained
 from ..text.tokenizer import Tokenizer
+from ..warning import warn
 from .arguments import check_count, collect_results, result_or_error
 from .base import Task, check_vocabulary
 from .image_task import as_images
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 TIMED_TEXT = {"start": "double", "end": "double", "text": "string"}
 FILES = ("preprocessor_config.json", "generation_config.json")
+PREVIOUS = "<|startofprev|>"  # a token: what follows was said before the recording
 PARTS = {"word": "words", "char": "characters"}  # a value of `timestamps` -> the field that it fills
 
 
@@ -76,6 +78,16 @@ class Transcription(NamedTuple):
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(self.text)}</p>{html_table(self.smallest_parts)}"
+
+
+class _Asked(NamedTuple):
+    """How recordings are to be read.  before: the tokens of the prompt.  heads: those that words' times need."""
+
+    task: str
+    timestamps: bool
+    before: list[int]
+    fallback: Fallback
+    heads: Sequence[tuple[int, int]] | None
 
 
 class Transcriptions(ResultFormat):
@@ -159,6 +171,8 @@ class Transcribe(Task):
         translate: bool = False,
         timestamps: bool | Literal["word"] = True,
         word_timestamps: bool = False,
+        prompt: str | None = None,
+        num_beams: int = 1,
         batch_size: int = 8,
         progress: bool | None = None,
         **fallback: Any,
@@ -170,8 +184,10 @@ class Transcribe(Task):
         window.  translate: True, as task="translate", writes English.  timestamps: False writes texts without times,
         one segment for each half minute, which may cut a word there.  word_timestamps: True, as timestamps="word",
         gives the words with their times too, by the attention of the heads that generation_config.json names.
-        batch_size: the number of recordings whose windows are computed together.  A recording of any length is read in
-        blocks, and takes bounded memory.
+        prompt: what may have been said before each window: names and rare words that the model shall spell so, or a
+        style of writing; a model takes its last 223 tokens.  num_beams: the width of the beam search.  batch_size: the
+        number of recordings whose windows are computed together.  A recording of any length is read in blocks, and
+        takes bounded memory.
 
         fallback: `temperature`, `compression_ratio_threshold`, `logprob_threshold` and `no_speech_threshold`, which are
         described in `zoo.generate.speech.Fallback`; temperature=0 takes each window's likeliest tokens, whatever they
@@ -183,7 +199,7 @@ class Transcribe(Task):
             raise InputError(f"translate is {translate!r}, expected True or False")
         task = "translate" if translate else task
         check_choice(task, "task", self.tasks or ("transcribe",))
-        known = [field.name for field in fields(Fallback)]
+        known = [field.name for field in fields(Fallback) if field.name != "num_beams"]
         for name in fallback:
             if name not in known:
                 raise InputError(f"{name} is not an option of transcribing, expected {', '.join(known)}")
@@ -192,7 +208,8 @@ class Transcribe(Task):
         if not isinstance(word_timestamps, bool):
             raise InputError(f"word_timestamps is {word_timestamps!r}, expected True or False")
         heads = self._alignment_heads() if word_timestamps or timestamps == "word" else None
-        options, batch_size = Fallback(**fallback), check_count(batch_size, "batch_size")
+        fallbacks, batch_size = Fallback(num_beams=num_beams, **fallback), check_count(batch_size, "batch_size")
+        asked = _Asked(task, bool(timestamps), self._encode_prompt(prompt), fallbacks, heads)
         given, single = as_images(audio, "audio")
         out: list[Any] = [None] * len(given)
         begin = partial(_Reading, self.features, language, None if heads is None else [])
@@ -218,8 +235,7 @@ class Transcribe(Task):
                     else:
                         windows[i] = found
                 if windows:
-                    features = np.stack(list(windows.values()))
-                    self._advance([active[i] for i in windows], features, task, bool(timestamps), options, heads)
+                    self._advance([active[i] for i in windows], np.stack(list(windows.values())), asked)
                 elif None not in out:
                     return collect_results(out, single)
 
@@ -232,34 +248,46 @@ class Transcribe(Task):
             raise InputError(f"language is {language!r}, expected its English name or one of {known}{guess}")
         return code
 
-    def _advance(
-        self,
-        active: list[_Reading],
-        features: np.ndarray,
-        task: str,
-        timestamps: bool,
-        options: Fallback,
-        heads: Sequence[tuple[int, int]] | None,
-    ) -> None:
-        """Read the next window of each recording; features: of these windows.  heads: those that words' times need."""
+    def _encode_prompt(self, prompt: str | None) -> list[int]:
+        """The tokens of a prompt, with the one that says that it was before, none without a prompt."""
+        if prompt is None:
+            return []
+        if not isinstance(prompt, str):
+            raise InputError(f"prompt is {prompt!r:.100}, expected a text")
+        start = self.generation.extra.get("prev_sot_token_id")
+        if start is None:
+            start = self.tokenizer.id_of(PREVIOUS)
+        _check_ids({"prev_sot_token_id": start}, "", self.config.vocab_size)
+        row = self.tokenizer.encode_batch(f" {prompt.strip()}", truncation=False).rows[0]
+        ids = [i for i, own in zip(row.ids, row.sequence_ids, strict=True) if own is not None] if prompt.strip() else []
+        if special := [i for i in ids if i >= self.config.eos_token_id]:
+            raise InputError(f"prompt has the special token {self.tokenizer.tokens(special[:1])[0]}, expected words")
+        most = self.config.max_target_positions // 2 - 1
+        if len(ids) > most:
+            warn(f"the prompt has {len(ids)} tokens, of which the model takes the last {most}")
+        return [start, *ids[-most:]] if ids else []
+
+    def _advance(self, active: list[_Reading], features: np.ndarray, asked: _Asked) -> None:
+        """Read the next window of each recording; features: of these windows."""
 
         def prompts(first: np.ndarray) -> list[list[int]]:
             """The tokens of language and task, by the logits (C, V) of the first token."""
-            timeless = [self.begin - 1] if not timestamps and self.begin <= first.shape[1] else []
+            timeless = [self.begin - 1] if not asked.timestamps and self.begin <= first.shape[1] else []
             if not self.languages:
                 return [timeless for _ in active]
             for one, logits in zip(active, first, strict=True):
                 one.language = one.language or max(self.languages, key=lambda name: logits[self.languages[name]])
-            kind = [self.tasks[task]] if self.tasks else []
+            kind = [self.tasks[asked.task]] if self.tasks else []
             return [[self.languages[cast(str, one.language)], *kind, *timeless] for one in active]
 
         written = decode_windows(
             self.runner.decoder(self.pair.decoder),
             self.pair.context(features),
+            asked.before,
             self.config.decoder_start_token_id,
             prompts,
-            replace(self.rules, timestamps=timestamps),
-            options,
+            replace(self.rules, timestamps=asked.timestamps),
+            asked.fallback,
             self._text,
             [one.at for one in active],
         )
@@ -269,12 +297,12 @@ class Transcribe(Task):
             length = left * frame
             found, seconds = (
                 segments_of(tokens, self.begin, length)
-                if timestamps
+                if asked.timestamps
                 else ([(0.0, length, list(range(len(tokens))))], length)
             )
             ends = np.zeros(0)
-            if heads is not None and tokens:
-                ends = begin + 2 * frame * self._token_states(written, window, heads, max(1, left // 2))
+            if asked.heads is not None and tokens:
+                ends = begin + 2 * frame * self._token_states(written, window, asked.heads, max(1, left // 2))
             for start, end, places in found:
                 at = [i for i in places if tokens[i] < self.config.eos_token_id]
                 ids = [tokens[i] for i in at]

@@ -140,15 +140,13 @@ class TablesRequest(PagesRequest, kw_only=True):
 class TranslationRequest(FileRequest, kw_only=True):
     """A recording in any language, which is written in English.
 
-    `temperature`: 0 is the likeliest text, and if that fails others.  `prompt`: only an empty one.
+    `temperature`: 0 is the likeliest text, and if that fails others.  `prompt`: names and words that may
+    be said, spelt so.
     """
 
     response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] = "json"
     temperature: Temperature = 0
     prompt: str | None = None
-
-    def __post_init__(self) -> None:
-        refuse_if(self.prompt, "prompt", "not implemented: expected an empty one, or leave it out")
 
     @property
     def granularities(self) -> tuple[str, ...]:
@@ -169,7 +167,6 @@ class TranscriptionRequest(TranslationRequest, kw_only=True):
     include: list[str] | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         refuse_if(self.stream, "stream", "not implemented: expected false, or leave it out")
         refuse_if(self.include, "include", f"{', '.join(self.include or ())[:80]} is not here: leave it out")
         others = self.chunking_strategy not in (None, "auto")

@@ -28,6 +28,8 @@ async def _answer(
     data = file_of(asked)
     if asked.temperature:  # 0, OpenAI's default, is the temperatures that the task tries by itself
         options["temperature"] = asked.temperature
+    if asked.prompt:
+        options["prompt"] = asked.prompt
 
     def compute() -> Generator[None, None, tuple[Any, list[str]]]:
         said = dict[str, None]()
