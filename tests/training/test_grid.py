@@ -22,10 +22,10 @@ from training.grid.matching import WRONG, placed
 from training.grid.network import Size, Split
 from training.grid.pack import Packs, png, write
 from training.grid.recipe import hits, mean_over, true_cells
+from training.grid.split import SplitConfig, SplitModel
 from training.grid.truth import Layout
 from zoo.apps.documents import Word
 from zoo.apps.tables import Table
-from zoo.apps.tables.split import SplitConfig, SplitModel
 from zoo.weights.files import open_weights
 
 

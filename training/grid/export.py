@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
+from training.grid.split import SplitConfig
 from training.loop import read_state
-from zoo.apps.tables.split import SplitConfig
 
 
 def tensors(average: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from training.grid.split import COLUMNS, ROWS
+
 
 class Size(NamedTuple):
     """Channels of the stem, of a branch, of its lines; blocks of a branch, layers of its lines, heads."""
@@ -26,10 +28,6 @@ class Size(NamedTuple):
     blocks: int = 3
     layers: int = 2
     heads: int = 4
-
-
-ROWS = ("separator", "inside", "header", "heading")  # what is said of a line of pixels
-COLUMNS = ("separator", "inside")
 
 
 class Conv(nn.Sequential):

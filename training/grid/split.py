@@ -3,7 +3,7 @@
 Split and merge, after SPLERGE (Tensmeyer et al. 2019, https://doi.org/10.1109/ICDAR.2019.00027).  Two branches see the
 same features: that of rows keeps the picture's height and narrows its width, that of columns the other way round.
 Means over whole lines of pixels are mixed in again, and at the end a line of features for every second row, or column,
-of pixels goes through convolutions and attention along the table.  It is trained by `training.grid`.
+of pixels goes through convolutions and attention along the table.  It is not shipped yet.
 
 Shapes: B batch, Y, X the picture's size, T = Y / 2 or X / 2 lines, C channels, D features of a line, O outputs.
 """
@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ... import ops
-from ...config import Config
-from ...inputs import ImageInputs, ImageModel
-from ...nn import BatchNorm, Conv2d, LayerNorm, Linear, Module
-from ...typing import Array
-from ...weights import NameMap, Weights
+from zoo import ops
+from zoo.config import Config
+from zoo.inputs import ImageInputs, ImageModel
+from zoo.nn import BatchNorm, Conv2d, LayerNorm, Linear, Module
+from zoo.typing import Array
+from zoo.weights import NameMap, Weights
 
 ROWS = ("separator", "inside", "header", "heading")  # what is said of a line of pixels
 COLUMNS = ("separator", "inside")
