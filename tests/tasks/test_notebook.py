@@ -21,7 +21,7 @@ from zoo.tasks.depth import DepthMap
 from zoo.tasks.detect import Detections
 from zoo.tasks.notebook import MAX_ROWS, Rows, as_rows, html_picture
 from zoo.tasks.segment import Area, Segmentation
-from zoo.tasks.transcribe import Segment, Transcription
+from zoo.tasks.transcription import Segment, Transcription
 from zoo.tasks.vectors import semantic_search
 
 EVIL = "<script>alert(1)</script> & \"quotes\" 'too' <img src=x onerror=y>"

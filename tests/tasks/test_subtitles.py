@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zoo.tasks.subtitles import to_srt, to_vtt
-from zoo.tasks.transcribe import Segment, Transcription, Word
+from zoo.tasks.transcription import Segment, Transcription, Word
 
 SEGMENTS = [Segment(0.0, 3.2, " A <b> & c"), Segment(3661.5, 3662.0, " x --> y\n\nz")]
 WORDS = [

@@ -23,7 +23,7 @@ from .arguments import check_count, collect_results, result_or_error
 from .base import Task
 from .image_task import as_images, floats
 from .progress import Progress
-from .transcribe import PARTS, Segment, Transcription, Transcriptions, Word
+from .transcription import PARTS, Segment, Transcription, Transcriptions, Word
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint

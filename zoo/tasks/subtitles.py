@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .transcribe import Transcription, Word
+    from .transcription import Transcription, Word
 
 
 def to_srt(result: Transcription) -> str:

@@ -6,78 +6,40 @@ do: the next window begins where the last segment that is whole ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from html import escape
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from ..audio import AudioInput, FeatureExtractor, Spectrogram, reader
 from ..audio.languages import LANGUAGE_CODES
+from ..audio.voice import SpeechParts
 from ..cache import KVCache
 from ..errors import ConfigError, InputError, UnsupportedError, ZooError, check_choice, nearest
 from ..generate import GenerationConfig
 from ..generate.speech import DecodedWindows, Fallback, Rules, decode_windows, segments_of
 from ..generate.word_times import attention_shares, token_states, words_of
 from ..inputs.encoder_decoder import EncoderDecoder
-from ..peer_names import with_keys
 from ..pretrained import Pretrained
 from ..text.tokenizer import Tokenizer
 from ..warning import warn
 from .arguments import check_count, collect_results, result_or_error
 from .base import Task, check_vocabulary
 from .image_task import as_images
-from .notebook import html_table
 from .progress import Progress
-from .results import Lines, ResultFormat
-from .subtitles import to_srt, to_vtt
+from .transcription import Segment, Transcription, Transcriptions, Word
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
 
-TIMED_TEXT = {"start": "double", "end": "double", "text": "string"}
 FILES = ("preprocessor_config.json", "generation_config.json")
 PREVIOUS = "<|startofprev|>"  # a token: what follows was said before the recording
-PARTS = {"word": "words", "char": "characters"}  # a value of `timestamps` -> the field that it fills
 
 
-@with_keys()
-class Segment(NamedTuple):
-    start: float  # seconds
-    end: float
-    text: str
-
-
-@with_keys()
-class Word(NamedTuple):
-    start: float  # seconds
-    end: float
-    text: str  # a part of its segment's, with the space before it and its punctuation
-
-
-@with_keys(chunks="segments")
-class Transcription(NamedTuple):
-    """The text of a recording.  language: its code, None for a checkpoint of one language.  words, characters: None if
-    their times were not asked for.  duration: of the recording, in seconds.
-    """
-
-    text: str
-    language: str | None
-    segments: list[Segment]
-    words: list[Word] | None = None
-    duration: float = 0.0
-    characters: list[Word] | None = None
-
-    @property
-    def smallest_parts(self) -> Sequence[Segment | Word]:
-        """The characters, the words or the segments: the smallest that have times."""
-        return next(parts for parts in (self.characters, self.words, self.segments) if parts is not None)
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(self.text)}</p>{html_table(self.smallest_parts)}"
+Timed = TypeVar("Timed", Segment, Word)
 
 
 class _Asked(NamedTuple):
@@ -88,32 +50,6 @@ class _Asked(NamedTuple):
     before: list[int]
     fallback: Fallback
     heads: Sequence[tuple[int, int]] | None
-
-
-class Transcriptions(ResultFormat):
-    columns: ClassVar[dict[str, Any]] = {
-        "text": "string",
-        "language": "string",
-        "segments": [TIMED_TEXT],
-        "duration": "double",
-    }
-    files: ClassVar[dict[str, Callable[[Any], str]]] = {"srt": to_srt, "vtt": to_vtt}
-
-    def further_columns(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        asked = {"words": options.get("word_timestamps"), PARTS.get(str(options.get("timestamps"))): True}
-        return {name: [TIMED_TEXT] for name in PARTS.values() if asked.get(name)}
-
-    def row(self, result: Transcription, top_k: bool = False) -> dict[str, Any]:
-        found = self.json(result)
-        names = [name for name in ("segments", *PARTS.values()) if name in found]
-        return {**found, **{name: [one._asdict() for one in found[name]] for name in names}}
-
-    def json(self, result: Transcription) -> dict[str, Any]:
-        found = result._asdict()
-        return {name: value for name, value in found.items() if name not in PARTS.values() or value is not None}
-
-    def lines(self, result: Transcription) -> Lines:
-        return [(f"{one.start:.2f}-{one.end:.2f}", one.text.strip()) for one in result.smallest_parts]
 
 
 class Transcribe(Task):
@@ -173,6 +109,7 @@ class Transcribe(Task):
         word_timestamps: bool = False,
         prompt: str | None = None,
         num_beams: int = 1,
+        vad_filter: bool = False,
         batch_size: int = 8,
         progress: bool | None = None,
         **fallback: Any,
@@ -185,9 +122,10 @@ class Transcribe(Task):
         one segment for each half minute, which may cut a word there.  word_timestamps: True, as timestamps="word",
         gives the words with their times too, by the attention of the heads that generation_config.json names.
         prompt: what may have been said before each window: names and rare words that the model shall spell so, or a
-        style of writing; a model takes its last 223 tokens.  num_beams: the width of the beam search.  batch_size: the
-        number of recordings whose windows are computed together.  A recording of any length is read in blocks, and
-        takes bounded memory.
+        style of writing; a model takes its last 223 tokens.  num_beams: the width of the beam search.  vad_filter:
+        True leaves out what is no speech, before the model reads it; it needs the extra `vad`.  batch_size: the number
+        of recordings whose windows are computed together.  A recording of any length is read in blocks, and takes
+        bounded memory.
 
         fallback: `temperature`, `compression_ratio_threshold`, `logprob_threshold` and `no_speech_threshold`, which are
         described in `zoo.generate.speech.Fallback`; temperature=0 takes each window's likeliest tokens, whatever they
@@ -205,14 +143,15 @@ class Transcribe(Task):
                 raise InputError(f"{name} is not an option of transcribing, expected {', '.join(known)}")
         if not isinstance(timestamps, bool) and timestamps != "word":
             raise InputError(f"timestamps is {timestamps!r}, expected True, False or 'word'")
-        if not isinstance(word_timestamps, bool):
-            raise InputError(f"word_timestamps is {word_timestamps!r}, expected True or False")
+        for name, value in (("word_timestamps", word_timestamps), ("vad_filter", vad_filter)):
+            if not isinstance(value, bool):
+                raise InputError(f"{name} is {value!r}, expected True or False")
         heads = self._alignment_heads() if word_timestamps or timestamps == "word" else None
         fallbacks, batch_size = Fallback(num_beams=num_beams, **fallback), check_count(batch_size, "batch_size")
         asked = _Asked(task, bool(timestamps), self._encode_prompt(prompt), fallbacks, heads)
         given, single = as_images(audio, "audio")
         out: list[Any] = [None] * len(given)
-        begin = partial(_Reading, self.features, language, None if heads is None else [])
+        begin = partial(_Reading, self.features, language, None if heads is None else [], vad_filter)
         waiting, active = iter(enumerate(given)), dict[int, _Reading]()
         with Progress(len(given), progress, "recordings") as advance:
             while True:
@@ -378,12 +317,19 @@ class _Reading:
     """A recording that is being read, up to the frame `at`."""
 
     def __init__(
-        self, features: FeatureExtractor, language: str | None, words: list[Word] | None, recording: AudioInput
+        self,
+        features: FeatureExtractor,
+        language: str | None,
+        words: list[Word] | None,
+        vad_filter: bool,
+        recording: AudioInput,
     ):
         self.language, self.at = language, 0
         self.words = None if words is None else [*words]
         self.segments: list[Segment] = []
-        self.spectrogram = Spectrogram(features, reader(recording, features.sampling_rate))
+        read = reader(recording, features.sampling_rate)
+        self.speech = SpeechParts(read, features.sampling_rate) if vad_filter else None
+        self.spectrogram = Spectrogram(features, read if self.speech is None else self.speech.blocks)
 
     def window(self) -> np.ndarray:
         """The features of the next window."""
@@ -391,5 +337,15 @@ class _Reading:
 
     def transcription(self) -> Transcription:
         text = "".join(one.text for one in self.segments).strip()
-        duration = self.spectrogram.samples / self.spectrogram.sampling_rate
-        return Transcription(text, self.language, self.segments, self.words, duration)
+        samples, segments, words = self.spectrogram.samples, self.segments, self.words
+        if (speech := self.speech) is not None:
+            samples = speech.samples
+            segments = [_in_recording(one, speech) for one in segments]
+            words = None if words is None else [_in_recording(one, speech) for one in words]
+        return Transcription(text, self.language, segments, words, samples / self.spectrogram.sampling_rate)
+
+
+def _in_recording(part: Timed, speech: SpeechParts) -> Timed:
+    """A segment or word of the parts that are speech, with its times in the recording."""
+    times = {"start": speech.original_time(part.start), "end": speech.original_time(part.end, is_end=True)}
+    return part._replace(**{name: round(time, 3) for name, time in times.items()})
