@@ -96,6 +96,7 @@ OF_PARTS = (
     "metaclip_2",
     "gemma3",
     "paligemma",
+    "pp_doclayout_v2",
     "qwen2_5_vl",
     "qwen2_vl",
     "qwen3_vl",

@@ -60,14 +60,16 @@ _RT_DETR = Family(
 )
 
 
-_PP_DOCLAYOUT_V3 = replace(
-    _RT_DETR,
-    module="zoo.models.pp_doclayout_v3",
-    prefix="PPDocLayoutV3",
-    heads=("ForObjectDetection",),
-    tasks={},
-    processor="PPDocLayoutV3ImageProcessor",
-)
+def _pp_doclayout(version: str) -> Family:
+    """The row of a PP-DocLayout."""
+    return replace(
+        _RT_DETR,
+        module=f"zoo.models.pp_doclayout_{version.lower()}",
+        prefix=f"PPDocLayout{version}",
+        heads=("ForObjectDetection",),
+        tasks={},
+        processor=f"PPDocLayout{version}ImageProcessor",
+    )
 
 
 _IMAGE_TEXT: Any = {
@@ -575,7 +577,8 @@ FAMILIES: dict[str, Family] = {
     ),
     "rt_detr_v2": _RT_DETR,
     "rt_detr": replace(_RT_DETR, prefix="RTDetr", classes="RTDetrV2"),
-    "pp_doclayout_v3": _PP_DOCLAYOUT_V3,
+    "pp_doclayout_v2": _pp_doclayout("V2"),
+    "pp_doclayout_v3": _pp_doclayout("V3"),
     "table-transformer": Family(
         module="zoo.models.table_transformer",
         prefix="TableTransformer",

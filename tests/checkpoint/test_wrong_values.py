@@ -45,6 +45,7 @@ PARTS = {  # without which there is no config
         "text_config": {"model_type": "gemma", "vocab_size": 257_216, "hidden_size": 2048},
         "vision_config": SIGLIP,
     },
+    "pp_doclayout_v2": {"class_thresholds": [0.5, 0.4], "class_order": [0, 1]},
     "qwen2_5_vl": QWEN_VL,
     "qwen2_vl": QWEN_VL,
     "qwen3_vl": {"text_config": {"hidden_size": 3584, "num_hidden_layers": 2}, "vision_config": {}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import zoo
 from zoo.errors import ConfigError, InputError, UnsupportedError
 from zoo.images import ImageProcessor
 from zoo.images.boxes import post_process_object_detection, reading_ranks
+from zoo.inputs import ImageInputs
+from zoo.models.pp_doclayout_v2 import PPDocLayoutV2Config
 from zoo.models.pp_doclayout_v3 import PPDocLayoutV3Config
 
 
@@ -94,3 +97,70 @@ def test_a_page(tmp_path, rng):
 def test_what_is_refused(fields, error, message):
     with pytest.raises(error, match=message):
         PPDocLayoutV3Config.from_dict(fields)
+
+
+def test_v2_puts_what_is_above_its_labels_threshold_first(tmp_path, rng):
+    """Each kind in the order of the queries; the order of reading is of the first kind alone, whatever the rest is."""
+    pytest.importorskip("torch")
+    from parity.checkpoints import build
+
+    model: Any = zoo.load_model(build("pp-doclayout-v2", tmp_path))
+    pixels = rng.random((2, 128, 128, 3), np.float32)
+    out = [np.asarray(array) for array in model(pixels)]
+    found, boxes = model.base_model.objects(ImageInputs(pixels, (128, 128)), model.bbox_embed)
+    logits, boxes = np.asarray(model.class_embed[-1](found.last_hidden_state)), np.asarray(boxes)
+    limits = np.array(model.config.class_thresholds)[logits.argmax(-1)]
+    sure = 1 / (1 + np.exp(-logits.max(-1))) >= limits
+    assert 0 < sure.mean() < 1
+    for i, own in enumerate(sure):
+        order = [*np.flatnonzero(own), *np.flatnonzero(~own)]
+        np.testing.assert_array_equal(out[0][i], logits[i][order])
+        np.testing.assert_array_equal(out[1][i], boxes[i][order])
+        count = int(own.sum())
+        inside = np.triu(np.ones((count, count), bool), 1)
+        moved = np.where(own[:, None], boxes[i], rng.random(boxes[i].shape).astype(np.float32))
+        (again,) = order_of(model, logits[i : i + 1], moved[None])
+        np.testing.assert_allclose(again[:count, :count][inside], out[2][i][:count, :count][inside], rtol=1e-4)
+
+
+def order_of(model, logits, boxes):
+    """The order's logits for the regions that a model has found."""
+    from zoo.models.rt_detr_v2.model import RTDetrV2ObjectDetectionOutput
+
+    return np.asarray(model.in_order(RTDetrV2ObjectDetectionOutput(logits, boxes, None, None, None)).order_logits)
+
+
+def test_defaults_of_v2_are_those_of_transformers():
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    configs = transformers.PPDocLayoutV2Config(), PPDocLayoutV2Config.from_dict(THRESHOLDS)
+    whole = [json.loads(json.dumps(config.to_dict())) for config in configs]
+    for theirs, ours in (whole, [one["reading_order_config"] for one in whole]):
+        names = ours.keys() & theirs.keys() - {"id2label", "label2id", "architectures", "tie_word_embeddings"}
+        names -= {*THRESHOLDS, "backbone_config", "reading_order_config"}
+        assert len(names) > 15
+        assert {name: ours[name] for name in names} == {name: theirs[name] for name in names}
+
+
+THRESHOLDS = {"num_labels": 2, "class_thresholds": [0.5, 0.4], "class_order": [0, 3]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"class_thresholds": None}, ConfigError, "class_thresholds has not a number for each of 2 labels"),
+        ({"class_order": [1]}, ConfigError, "class_order has not a number for each of 2 labels"),
+        ({"class_order": [1, 20]}, ConfigError, r"class_order has numbers out of 0 \.\.\. 19"),
+        ({"num_queries": 511}, ConfigError, "num_queries = 511: reading_order_config has only"),
+        ({"reading_order_config": {"has_relative_attention_bias": True}}, UnsupportedError, "has_relative"),
+        ({"reading_order_config": {"has_spatial_attention_bias": False}}, UnsupportedError, "has_spatial"),
+        ({"reading_order_config": {"relation_bias_embed_dim": 15}}, ConfigError, "relation_bias_embed_dim = 15 is odd"),
+        ({"reading_order_config": {"max_2d_position_embeddings": 1000}}, ConfigError, "expected above 1000"),
+        ({"reading_order_config": {"end_token_id": 4}}, ConfigError, "end_token_id = 4 is not in"),
+        ({"reading_order_config": 5}, ConfigError, "reading_order_config is 5"),
+        ({"backbone_config": {"model_type": "resnet"}}, UnsupportedError, "only 'hgnet_v2' is"),
+    ],
+)
+def test_what_v2_refuses(fields, error, message):
+    assert PPDocLayoutV2Config.from_dict(THRESHOLDS).feature_widths == (512, 1024, 2048)
+    with pytest.raises(error, match=message):
+        PPDocLayoutV2Config.from_dict({**THRESHOLDS, **fields})

@@ -169,6 +169,10 @@ def exp(x):
     return np.exp(_f64(x))
 
 
+def log(x):
+    return np.log(_f64(x))
+
+
 def mean(x, axis):
     return _f64(x).mean(axis)
 

@@ -222,6 +222,8 @@ def test_arrays_made_joined_and_chosen_from():
             ops.zeros((T, B, 2), x),
             ops.mean(x, 1),
             ops.exp(x),
+            ops.log(x * x + 0.5),
+            ops.bucket(x, (-1, 0, 1)),
             ops.add_scaled(x, x, w),
         )
 
@@ -236,6 +238,8 @@ def test_arrays_made_joined_and_chosen_from():
             np.zeros((T, B, 2)),
             naive.mean(x, 1),
             naive.exp(x),
+            naive.log(x * x + 0.5),
+            naive.bucket(x, (-1, 0, 1)),
             x + w * x,
         )
 

@@ -337,6 +337,7 @@ def test_small_ops(image, lib, rng):
     check(ops.add_scaled(lib(x), lib(y), lib(scale)), naive.add_scaled(x, y, scale))
     check(ops.mean(lib(x), 1), naive.mean(x, 1))
     check(ops.exp(lib(x)), naive.exp(x))
+    check(ops.log(lib(x * x + 0.001)), naive.log(x * x + 0.001))
     check(ops.where(lib(mask), lib(x), lib(y)), naive.where(mask, x, y))
     table, index = rng.standard_normal((11, 3)).astype(np.float32), rng.integers(0, 11, (4, 6))
     check(ops.gather_bias(lib(table), lib(index)), naive.gather_bias(table, index))
@@ -345,6 +346,9 @@ def test_small_ops(image, lib, rng):
     np.testing.assert_array_equal(
         ops.to_numpy(ops.bucket(lib(index), (1, 2, 5, 9))),
         [[np.sum(one >= np.array([1, 2, 5, 9])) for one in row] for row in index],
+    )
+    np.testing.assert_array_equal(
+        ops.to_numpy(ops.bucket(lib(np.array([0, 0.99, 1, 2.5, 7], np.float32)), (1, 2, 3))), [0, 0, 1, 2, 3]
     )
 
 

@@ -319,11 +319,12 @@ def test_with_checkpoints(tmp_path: Path, size: dict[str, int] | None) -> None:
         TableExtractor(tmp_path / "none", None)
 
 
-def test_a_layout_model_finds_tables(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spec", ["docling-layout-heron", "pp-doclayout-v2", "pp-doclayout-v3"])
+def test_a_layout_model_finds_tables(spec: str, tmp_path: Path) -> None:
     """Of a model of a page's regions the tables are taken, however it spells that label."""
     from parity.checkpoints import build
 
-    page, path = Page().put("gmft", 250, 700), build("docling-layout-heron", tmp_path) / "config.json"
+    page, path = Page().put("gmft", 250, 700), build(spec, tmp_path) / "config.json"
     (first, *_) = zoo.load(tmp_path)(page.pixels, threshold=0.2)
     config = json.loads(path.read_text())  # in which a random model's favourite becomes the table
     swapped = {first.label: "Table", "Table": first.label}
@@ -334,7 +335,8 @@ def test_a_layout_model_finds_tables(tmp_path: Path) -> None:
     extractor = TableExtractor(page.structure, tmp_path, threshold=0.2)
     seen = detect(page.pixels, threshold=0.2)
     wanted = [one for one in seen if one.label == "Table"]
-    assert 0 < len(wanted) < len(seen)
+    assert wanted
+    assert len(wanted) < len(seen) or spec == "pp-doclayout-v3"  # whose random weights know one label
     found = extractor.places(page.pixels)
     assert found
     assert {one.label for one in found} == {"table"}

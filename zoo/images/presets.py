@@ -59,6 +59,19 @@ _IDEFICS3 = Preset(
     pads=False,
     tiles=True,
 )
+_PP_DOCLAYOUT = Preset(
+    {
+        **_COMMON,
+        "size": {"height": 800, "width": 800},
+        "resample": BICUBIC,
+        "image_mean": (0.0, 0.0, 0.0),
+        "image_std": (1.0, 1.0, 1.0),
+    },
+    square=False,
+    crops=False,
+    pads=False,
+    antialias=False,
+)
 _DETR = Preset(
     {
         **_COMMON,
@@ -171,19 +184,8 @@ PRESETS = {
         square=False,
         crops=False,
     ),
-    "PPDocLayoutV3": Preset(
-        {
-            **_COMMON,
-            "size": {"height": 800, "width": 800},
-            "resample": BICUBIC,
-            "image_mean": (0.0, 0.0, 0.0),
-            "image_std": (1.0, 1.0, 1.0),
-        },
-        square=False,
-        crops=False,
-        pads=False,
-        antialias=False,
-    ),
+    "PPDocLayoutV2": _PP_DOCLAYOUT,
+    "PPDocLayoutV3": _PP_DOCLAYOUT,
     # Where it enlarges, transformers takes the pixels of the first row and column from the last ones; zoo does not.
     "SLANeXt": Preset(
         {

@@ -241,6 +241,11 @@ def exp(x: Array) -> Array:
     return backend(x).exp(x)
 
 
+def log(x: Array) -> Array:
+    """The natural logarithm of numbers above 0.  x (...) -> (...)."""
+    return backend(x).log(x)
+
+
 def logit(x: Array, eps: float) -> Array:
     """log(x / (1 - x)) of probabilities; neither x nor 1 - x counts as less than eps.  x (...) -> (...)."""
     return backend(x).logit(x, eps)
@@ -336,7 +341,7 @@ def combine_experts(x: Array, gates: Array, experts: Sequence[Callable[[Array], 
 
 
 def bucket(x: Array, starts: tuple[int, ...]) -> Array:
-    """The number of `starts`, which ascend, that are not above each of the integers x.  x (...) -> (...)."""
+    """The number of `starts`, which ascend, that are not above each of the numbers x.  x (...) -> (...)."""
     return backend(x).bucket(x, starts)
 
 

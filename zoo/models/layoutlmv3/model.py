@@ -18,6 +18,7 @@ from ...nn import Conv2d, DistanceBias, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
 from ..bert.model import INPUTS
+from ..roberta.config import RobertaConfig
 from ..roberta.model import RobertaEmbeddings
 from .config import LayoutLMv3Config
 
@@ -85,7 +86,7 @@ class Distances(DistanceBias):
 
 
 class Layer(Module):
-    def __init__(self, w: Weights, cfg: LayoutLMv3Config):
+    def __init__(self, w: Weights, cfg: RobertaConfig):
         D, F, eps, rate = cfg.hidden_size, cfg.intermediate_size, cfg.layer_norm_eps, cfg.hidden_dropout_prob
         self.heads = cfg.num_attention_heads
         self.qkv = Linear.fuse(w / "attention.self", ["query", "key", "value"], D, [D, D, D])

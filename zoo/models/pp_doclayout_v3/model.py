@@ -80,13 +80,11 @@ class MaskFeatures(Module):
         return y.reshape(y.shape[0], -1, y.shape[3])
 
 
-class ReadingOrder(Module):
-    """For each pair of queries, whether the second is read after the first (a global pointer)."""
+class GlobalPointer(Module):
+    """For each pair of queries, whether the second is read after the first.  D: width of a query; size: of the head."""
 
-    def __init__(self, w: Weights, cfg: PPDocLayoutV3Config):
-        self.size, D = cfg.global_pointer_head_size, cfg.d_model
-        self.dense = Linear(w / "dense", D, 2 * self.size)
-        self.dropout = Dropout(cfg.gp_dropout_value)
+    def __init__(self, w: Weights, D: int, size: int, dropout: float):
+        self.size, self.dense, self.dropout = size, Linear(w / "dense", D, 2 * size), Dropout(dropout)
 
     def __call__(self, x: Array) -> Array:
         """x (B, Q, D) -> (B, Q, Q)."""
@@ -123,7 +121,8 @@ class PPDocLayoutV3Model(PPDocLayoutV3Pretrained, RTDetrV2Model):
         )
         self.norm = LayerNorm(w / "decoder_norm", D, cfg.layer_norm_eps)
         self.order_heads = [Linear(w / "decoder_order_head" / i, D, D) for i in layers]  # all but the last for training
-        self.order = ReadingOrder(w / "decoder_global_pointer", cfg)
+        size, dropout = cfg.global_pointer_head_size, cfg.gp_dropout_value
+        self.order = GlobalPointer(w / "decoder_global_pointer", D, size, dropout)
 
     def detect(self, p: ImageInputs) -> PPDocLayoutV3ObjectDetectionOutput:
         quarter, *features = self.backbone(p.pixel_values)

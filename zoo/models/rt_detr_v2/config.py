@@ -126,8 +126,8 @@ class RTDetrV2Config(Config):
 
     @property
     def denoised_labels(self) -> int:
-        """The rows of the table that is for training: one of them is for no object."""
-        return self.num_labels + 1
+        """The rows of the table that is for training, of which one is for no object; 0 without the table."""
+        return self.num_labels + 1 if self.num_denoising > 0 else 0
 
 
 @dataclass(frozen=True, kw_only=True)

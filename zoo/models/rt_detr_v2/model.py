@@ -196,9 +196,8 @@ class RTDetrV2Model(RTDetrV2Pretrained):
         inputs = w / "decoder_input_proj"
         self.inputs_of = [conv_bn(inputs / i, (0, 1), d, D, 1, eps) for i, _ in widths]
         # For training.
-        self.denoising = (
-            w.get("denoising_class_embed.weight", (cfg.denoised_labels, D)) if cfg.num_denoising > 0 else None
-        )
+        rows = cfg.denoised_labels
+        self.denoising = w.get("denoising_class_embed.weight", (rows, D)) if rows else None
         self.proposals = Proposals(w, cfg)
         self.decoder_layers = [DecoderLayer(w / "decoder.layers" / i, cfg) for i in range(cfg.decoder_layers)]
         self.places = Mlp(w / "decoder.query_pos_head", 4, 2 * D, D)
@@ -231,9 +230,11 @@ class RTDetrV2Model(RTDetrV2Pretrained):
 
 
 class RTDetrV2ForObjectDetection(RTDetrV2Pretrained):
+    base_class: Any = RTDetrV2Model
+
     def __init__(self, w: Weights, cfg: RTDetrV2Config):
         self.config, D, layers = cfg, cfg.d_model, range(cfg.decoder_layers)
-        self.base_model = RTDetrV2Model(w / "model", cfg)
+        self.base_model = self.base_class(w / "model", cfg)
         w = w / "model.decoder"
         self.class_embed = [
             Linear(w / "class_embed" / i, D, cfg.num_labels) for i in layers

@@ -24,6 +24,7 @@ from .pool import (
     avg_pool2d,
     exp,
     from_windows,
+    log,
     max_pool2d,
     mean,
     pixel_shuffle,

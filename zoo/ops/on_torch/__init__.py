@@ -117,6 +117,10 @@ def exp(x: Tensor) -> Tensor:
     return x.exp()
 
 
+def log(x: Tensor) -> Tensor:
+    return x.log()
+
+
 def mean(x: Tensor, axis: int) -> Tensor:
     return x.mean(axis)
 

@@ -27,6 +27,7 @@ from .arrays import (
     embedding,
     exp,
     gather_bias,
+    log,
     mean,
     relative_scores,
     scale_bias,

@@ -79,6 +79,10 @@ def exp(x: Symbol) -> Symbol:
     return x.new("Exp", [x], x.shape)
 
 
+def log(x: Symbol) -> Symbol:
+    return x.new("Log", [x], x.shape)
+
+
 def mean(x: Symbol, axis: int) -> Symbol:
     """ONNX Runtime adds one number after another, which loses one in 10,000 of a sum of 50,000: so parts are added."""
     axis %= x.ndim
