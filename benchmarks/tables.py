@@ -4,6 +4,7 @@
     python -m venv PEERS && PEERS/bin/pip install -r benchmarks/tables_requirements.txt
     python -m benchmarks.tables --peers PEERS/bin/python     # all, and writes benchmarks/results/tables-...json
     python -m benchmarks.tables --half look --only zoo --sets pubtabnet gmft --rows    # while zoo is improved
+    python -m benchmarks.tables --half look --only zoo --structure slanet              # another network of zoo's
 
 zoo is `zoo table FILES -o tables.jsonl`, as README has it.  Two rows are told more than the others, and say so:
 "told it is a table" is --no-detection, and "objects and words given" hands over the truth, off by up to 1.2 pixels.
@@ -85,6 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--peers", default=sys.executable, metavar="PYTHON", help="the one that has the other libraries"
     )
     parser.add_argument("--keep", type=Path, default=cache_folder() / "tables", help="answers (default: %(default)s)")
+    parser.add_argument("--structure", metavar="NAME", help="of `zoo table`, instead of its own (nothing is written)")
     parser.add_argument("--json", type=Path, help="default: benchmarks/results/tables-..., if nothing is missing")
     args = parser.parse_args(argv)
     threads = harness.take_threads(None)
@@ -111,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         runs = {}
         for contender in args.only if truth else ():
             if name in FOR.get(contender, SETS):
-                answers = run(contender, of, args.keep, args.peers)
+                answers = run(contender, of, args.keep, args.peers, args.structure)
                 runs[contender] = answers and [
                     score(truth[one.key], answers[one.key], one, second and second[one.key]) for one in of
                 ]
@@ -122,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         show(name, result["sets"][name], args.rows)
     done = {(name, contender) for name, found in result["sets"].items() for contender in found["contenders"]}
     all_of_it = {(name, contender) for contender in NAMES for name in FOR.get(contender, SETS)}
-    if args.json or (done == all_of_it and len(wanted) == len(material(args.material))):
+    if args.json or (done == all_of_it and not args.structure and len(wanted) == len(material(args.material))):
         result["process"] = process()
         path = args.json or harness.RESULTS / f"tables-{result['environment']['processor']}.json"
         text = re.sub(r"\n {5,}", "", json.dumps(result, indent=1))  # a line for each file and contender
@@ -134,12 +136,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 # Answers by the file's key: {"pages": {number: [cells of a table, ...]}, "wall", "cpu", "peak", ...}
 
 
-def run(name: str, of: Sequence[Material], keep: Path, peers: str) -> dict[str, Any] | None:
+def run(
+    name: str, of: Sequence[Material], keep: Path, peers: str, structure: str | None = None
+) -> dict[str, Any] | None:
     """The answers of a contender; None if it cannot run here."""
     if name == GIVEN:
         return {one.key: given(one) for one in of}
     if name in (ALONE, TOLD):
-        return zoo(of, ["--no-detection"] if name == TOLD else [])
+        more = ["--structure", structure] if structure else []
+        return zoo(of, [*more, "--no-detection"] if name == TOLD else more)
     folder = keep / name.replace(" ", "")
     folder.mkdir(parents=True, exist_ok=True)
     command = [peers, "-m", "benchmarks.table_contenders", name]
