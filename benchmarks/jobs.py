@@ -38,7 +38,7 @@ JOBS = {
     "Sentences": r"(?i)minilm|mpnet",
     "Texts: classes, tags, vectors": r"bert|electra|nomic|gte",
     "Tables": r"table",
-    "Speech": r"whisper|wav2vec|hubert|wavlm",
+    "Speech": r"of sound|whisper|wav2vec|hubert|wavlm",
     "Writing texts": r"written|more$|^(decode|prefill) ",
     "Pictures": r"",
 }
