@@ -36,9 +36,9 @@ END = """\
 # Title -> the names of its rows, by a pattern; the first that matches counts.
 JOBS = {
     "Sentences": r"(?i)minilm|mpnet",
-    "Texts: classes, tags, vectors": r"bert|electra|nomic|gte",
-    "Tables": r"table",
     "Speech": r"of sound|whisper|wav2vec|hubert|wavlm",
+    "Texts: classes, tags, vectors": r"bert|electra|nomic|gte|\d tokens$",
+    "Tables": r"table",
     "Writing texts": r"written|more$|^(decode|prefill) ",
     "Pictures": r"",
 }
