@@ -155,6 +155,29 @@ def write_qwen_vl_checkpoint(folder: Path, name: str = "Qwen2-VL-2B-Instruct") -
     return folder
 
 
+def write_paddleocr_vl_checkpoint(folder: Path) -> Path:
+    """A small random PaddleOCR-VL, with its tokens around images."""
+    marks = ("<|IMAGE_START|>", "<|IMAGE_PLACEHOLDER|>", "<|IMAGE_END|>")
+    write_image_text_checkpoint(folder, TEMPLATE.replace("<image>", "".join(marks)), more=marks)
+    _write_model(folder, "PaddleOCR-VL", {"image_token_id": marks[1], "vision_start_token_id": marks[0]})
+    stated = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({**stated, "extra_special_tokens": {"image_token": marks[1]}})
+    )
+    (folder / "processor_config.json").write_text(json.dumps({"processor_class": "PaddleOCRVLProcessor"}))
+    return folder
+
+
+def write_glm_ocr_checkpoint(folder: Path) -> Path:
+    """A small random GLM-OCR, with GLM's tokens around images and videos."""
+    marks = ("<|begin_of_image|>", "<|image|>", "<|end_of_image|>")
+    more = (*marks, "<|begin_of_video|>", "<|video|>", "<|end_of_video|>")
+    write_image_text_checkpoint(folder, TEMPLATE.replace("<image>", "".join(marks)), more=more)
+    _write_model(folder, "GLM-OCR", {"image_token_id": marks[1], "image_start_token_id": marks[0]})
+    (folder / "processor_config.json").write_text(json.dumps({"processor_class": "Glm46VProcessor"}))
+    return folder
+
+
 def _write_model(folder: Path, name: str, tokens: Mapping[str, str]) -> None:
     """Replace the model of a folder by a random one of a spec.  tokens: fields of the config that are tokens' ids."""
     from zoo.saving import save_model

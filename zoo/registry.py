@@ -110,13 +110,13 @@ _SPEECH: Any = {
 }
 
 
-def _qwen_vl(module: str, prefix: str) -> Family:
-    """The row of a Qwen that looks at images."""
+def _qwen_vl(module: str, prefix: str, processor: str = "Qwen2VLImageProcessor") -> Family:
+    """The row of a Qwen that looks at images, or of its kin."""
     return Family(
         module=f"zoo.models.{module}",
         prefix=prefix,
         **_IMAGE_TEXT,
-        processor="Qwen2VLImageProcessor",
+        processor=processor,
         stages={
             "vision_model.layer": "visual.blocks",
             "connector": "visual.merger",
@@ -547,6 +547,18 @@ FAMILIES: dict[str, Family] = {
     "qwen2_5_vl": _qwen_vl("qwen2_5_vl", "Qwen2_5_VL"),
     "qwen3_vl": _qwen_vl("qwen3_vl", "Qwen3VL"),
     "qwen2_vl": _qwen_vl("qwen2_vl", "Qwen2VL"),
+    "glm_ocr": _qwen_vl("glm_ocr", "GlmOcr", "Glm46VImageProcessor"),
+    "paddleocr_vl": Family(
+        module="zoo.models.paddleocr_vl",
+        prefix="PaddleOCRVL",
+        **_IMAGE_TEXT,
+        processor="PaddleOCRVLImageProcessor",
+        stages={
+            "vision_model.layer": "visual.vision_model.encoder.layers",
+            "connector": "projector",
+            "language_model.layer": "language_model.layers",
+        },
+    ),
     "qwen2_moe": Family(module="zoo.models.qwen2_moe", prefix="Qwen2Moe", heads=_DECODER),
     "qwen3": Family(module="zoo.models.qwen3", prefix="Qwen3", heads=_DECODER),
     "qwen3_moe": Family(module="zoo.models.qwen3_moe", prefix="Qwen3Moe", heads=_DECODER),

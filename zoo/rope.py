@@ -30,7 +30,7 @@ NEEDED_FIELDS: dict[str, tuple[str, ...]] = {
     "yarn": (),
     "longrope": (),
 }
-MAX_VALUE = 1e30  # a factor's, or theta's: far above any real one
+MIN_VALUE, MAX_VALUE = 1e-30, 1e30  # a factor's, or theta's: far from any real one
 FACTORS = "short_factor", "long_factor"  # longrope's: a divisor for each frequency
 
 
@@ -110,9 +110,9 @@ def rope_of(parameters: Mapping[str, Any], size: int, positions: int) -> Rope:
         numbers.setdefault("factor", positions / max(context, 1))
     for name in ("rope_theta", "factor", "low_freq_factor", "high_freq_factor", "attention_factor"):
         value = theta if name == "rope_theta" else numbers.get(name, 1.0)
-        if not 0 < value <= MAX_VALUE:
+        if not MIN_VALUE <= value <= MAX_VALUE:
             raise ConfigError(
-                f"{name} = {value} of rotary positions is out of range, expected above 0, at most {MAX_VALUE:g}"
+                f"{name} = {value} of rotary positions is out of range, expected {MIN_VALUE:g} ... {MAX_VALUE:g}"
             )
     stretched = kind in ("linear", "dynamic") or (kind == "yarn" and context == positions)
     most = int(positions * max(1.0, numbers["factor"])) if stretched else positions

@@ -37,6 +37,8 @@ PARTS = {  # without which there is no config
     "idefics3": LOOKS,
     "smolvlm": LOOKS,
     "got_ocr2": {"text_config": {"vocab_size": 151_860}, "vision_config": {}},
+    "glm_ocr": {"text_config": {}, "vision_config": {"out_hidden_size": 1024}},
+    "paddleocr_vl": {"text_config": {}, "vision_config": {}},
     "internvl": {"text_config": {"model_type": "qwen2"}, "vision_config": {}},
     "lighton_ocr": {"text_config": {}, "vision_config": {}},
     "llava": {**LOOKS, "vision_config": {"model_type": "clip_vision_model"}},

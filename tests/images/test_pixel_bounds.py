@@ -1,4 +1,6 @@
-"""Qwen2-VL's image processor: images of any number of pixels between two bounds, in whole squares of patches."""
+"""The image processors of Qwen2-VL and its kin: images of any number of pixels between two bounds, in whole squares of
+patches.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from parity.specs.paddleocr_vl import PaddleOCRVLSpec
 from parity.specs.qwen2_vl import IMAGES, QwenVLSpec
 from zoo.errors import ConfigError, InputError
 from zoo.images import ImageProcessor
@@ -21,6 +24,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "defaults": {"image_processor_type": "Qwen2VLImageProcessor"},
     "both": {**QWEN3, "max_pixels": 100_000, "min_pixels": None},
     "bounds in size": QWEN3,
+    "paddle": {"image_processor_type": "PaddleOCRVLImageProcessor"},
+    "paddle, small": {"image_processor_type": "PaddleOCRVLImageProcessor", "min_pixels": 784, "max_pixels": 50_000},
+    "glm": {"image_processor_type": "Glm46VImageProcessor"},
+    "glm, small": {
+        "image_processor_type": "Glm46VImageProcessor",
+        "size": {"shortest_edge": 1, "longest_edge": 90_001},
+    },
 }
 
 
@@ -33,8 +43,10 @@ def noise(height: int, width: int) -> Image.Image:
 def test_pixels_are_those_of_transformers(config, size):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     image, ours = noise(*size), ImageProcessor.from_dict(CONFIGS[config])
-    reference = transformers.Qwen2VLImageProcessorPil.from_dict(dict(CONFIGS[config]))
-    theirs = QwenVLSpec.from_processor(dict(reference(images=[image], return_tensors="np")))["pixel_values"]
+    name = CONFIGS[config]["image_processor_type"].removesuffix("Fast")
+    spec: Any = PaddleOCRVLSpec if name.startswith("Paddle") else QwenVLSpec
+    reference = getattr(transformers, f"{name}Pil").from_dict(dict(CONFIGS[config]))
+    theirs = spec.from_processor(dict(reference(images=[image], return_tensors="np")))["pixel_values"]
     np.testing.assert_array_equal(ours(image).pixel_values, theirs)
 
 
@@ -49,6 +61,27 @@ def test_sizes_are_those_of_transformers(step, least, most):
             assert resized_shape(bounds, height, width) == smart_resize(height, width, step, least, most)
         else:
             assert resized_shape(bounds, height, width) == (0, 0)
+
+
+@pytest.mark.parametrize(("least", "most"), [(112896, 1003520), (784, 50_000), (1, 784)])
+def test_sizes_of_its_kin_are_those_of_transformers(least, most):
+    pytest.importorskip("transformers", reason="needs transformers, the reference")
+    from transformers.models.glm46v.image_processing_pil_glm46v import smart_resize as of_frames
+    from transformers.models.paddleocr_vl.image_processing_pil_paddleocr_vl import smart_resize as of_sides
+
+    rules = (
+        ({"frames": 2}, lambda h, w: of_frames(2, h, w, 2, 28, least, most)),
+        ({"least_side": 28}, lambda h, w: of_sides(h, w, 28, least, most)),
+    )
+    shapes = np.random.default_rng(0).integers(1, 2000, (2500, 2)), np.random.default_rng(1).integers(1, 90, (2500, 2))
+    for height, width in np.concatenate(shapes).tolist():
+        for more, wanted in rules:
+            found = resized_shape({"min_pixels": least, "max_pixels": most, "step": 28, **more}, height, width)
+            if found == (0, 0):
+                with pytest.raises(ValueError, match="aspect ratio must be smaller"):
+                    wanted(height, width)
+            else:
+                assert found == wanted(height, width)
 
 
 def test_what_is_refused():

@@ -1,4 +1,6 @@
-"""Qwen's models of images and texts: positions in three axes, in batches, caches and graphs, and what is refused."""
+"""Qwen's models of images and texts, and their kin: positions in three axes, in batches, caches and graphs, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from zoo.generate import ContinuousBatch, GenerationConfig, PromptCache, Request
 from zoo.inputs.mrope import mrope_positions
 from zoo.registry import FAMILIES
 
-NAMES = ("Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct", "Qwen3-VL-2B-Instruct")
+NAMES = ("Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct", "Qwen3-VL-2B-Instruct", "PaddleOCR-VL", "GLM-OCR")
 EIGHT = GenerationConfig(max_new_tokens=8)
 SHAPES = (9, 5), (3, 7), (1, 2)  # rows and columns of an image's tokens
 RAW = config_of(SPECS[NAMES[0]], "tiny")
@@ -210,6 +212,11 @@ def test_configs_that_are_not_implemented_are_refused(change, error, problem):
         (NAMES[2], "vision_config", {"deepstack_visual_indexes": [1, 1]}, "each once"),
         (NAMES[2], "text_config", {"rope_scaling": {"mrope_interleaved": False, "mrope_section": [4, 2, 2]}}, "False"),
         (NAMES[2], "text_config", {"rope_scaling": {"mrope_section": [4, 4]}}, "expected three numbers"),
+        (NAMES[3], "vision_config", {"hidden_size": 24}, "positions in a plane need a multiple of 4"),
+        (NAMES[3], "vision_config", {"rope_parameters": {"rope_type": "linear", "factor": 2.0}}, "'linear'"),
+        (NAMES[3], "vision_config", {"spatial_merge_size": 0}, "spatial_merge_size = 0"),
+        (NAMES[4], "vision_config", {"rms_norm_eps": 0.0}, "rms_norm_eps = 0.0"),
+        (NAMES[4], "text_config", {"rope_parameters": {"partial_rotary_factor": 0.5}}, "numbers whose sum is 4"),
     ],
 )
 def test_parts_that_are_not_implemented_are_refused(name, part, change, problem):
@@ -236,7 +243,36 @@ def test_what_the_decoder_adds_is_no_field_of_files():
     assert type(config).from_dict(written) == config
 
 
-@pytest.mark.parametrize("name", ["Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct", "Qwen3-VL-2B-Instruct"])
+def test_layers_with_windows_are_refused():
+    raw = config_of(SPECS["PaddleOCR-VL-bare"], "tiny")
+    text = {**raw["text_config"], "layer_types": ["sliding_attention"] * 3, "sliding_window": 4}
+    with pytest.raises(UnsupportedError, match="layer_types"):
+        FAMILIES["paddleocr_vl"].load("Config").from_dict({**raw, "text_config": text})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_theta_of_the_encoder_counts(name):
+    raw = config_of(SPECS[name], "tiny")
+    kind = FAMILIES[raw["model_type"]].load("Config")
+    config = kind.from_dict({**raw, "vision_config": {**raw["vision_config"], "rope_theta": 9.0}}).vision_config
+    exponents = np.arange(0, config.head_size // 2, 2) / (config.head_size // 2)
+    np.testing.assert_allclose(config.frequencies, 9.0**-exponents, rtol=1e-6)
+
+
+def test_a_decoder_of_paddleocr_vl_is_tied_unless_its_own_part_says_not():
+    """transformers looks for the field in its part alone, whatever the whole says."""
+    for name, own, whole, tied in (
+        ("PaddleOCR-VL", {}, False, True),
+        ("PaddleOCR-VL-bare", {}, False, True),
+        ("PaddleOCR-VL-bare", {"tie_word_embeddings": False}, False, False),
+        ("PaddleOCR-VL-bare", {"tie_word_embeddings": False}, True, True),
+    ):
+        raw = {**config_of(SPECS[name], "tiny"), "tie_word_embeddings": whole}
+        raw |= {"text_config": {**raw["text_config"], **own}} if own else {}
+        assert FAMILIES["paddleocr_vl"].load("Config").from_dict(raw).is_tied is tied
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_info_of_images_of_any_size(name, tmp_path, capsys):
     """They have no fixed number of tokens."""
     from zoo.apps.cli import main

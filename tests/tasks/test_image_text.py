@@ -16,11 +16,13 @@ import zoo
 from tests.image_text_checkpoint import (
     OF_PARTS,
     write_gemma3_checkpoint,
+    write_glm_ocr_checkpoint,
     write_got_ocr2_checkpoint,
     write_image_text_checkpoint,
     write_internvl_checkpoint,
     write_lighton_ocr_checkpoint,
     write_llava_checkpoint,
+    write_paddleocr_vl_checkpoint,
     write_paligemma_checkpoint,
     write_qwen_vl_checkpoint,
 )
@@ -33,7 +35,7 @@ from zoo.tasks.image_text import user_messages
 
 WRITERS = [write_image_text_checkpoint, write_llava_checkpoint, write_gemma3_checkpoint, write_paligemma_checkpoint]
 WRITERS += [write_qwen_vl_checkpoint, write_internvl_checkpoint, write_got_ocr2_checkpoint]
-WRITERS += [write_lighton_ocr_checkpoint]
+WRITERS += [write_lighton_ocr_checkpoint, write_paddleocr_vl_checkpoint, write_glm_ocr_checkpoint]
 TOKENS = {"max_new_tokens": 10}
 
 
@@ -109,7 +111,10 @@ def test_prompts_and_answers_are_those_of_transformers(read, folder, chat):
     assert read.chat(CHATS[chat], **TOKENS) == wanted
 
 
-@pytest.mark.parametrize("write", [write_llava_checkpoint, write_gemma3_checkpoint, write_lighton_ocr_checkpoint])
+@pytest.mark.parametrize(
+    "write",
+    [write_llava_checkpoint, write_gemma3_checkpoint, write_lighton_ocr_checkpoint, write_paddleocr_vl_checkpoint],
+)
 def test_other_families_answer_as_transformers_does(tmp_path, write):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     import torch
@@ -132,27 +137,28 @@ def test_other_families_answer_as_transformers_does(tmp_path, write):
     assert read.chat(chat, **TOKENS) == processor.tokenizer.decode(ids, skip_special_tokens=False)
 
 
-@pytest.mark.parametrize("name", ["Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct", "Qwen3-VL-2B-Instruct", "InternVL"])
+@pytest.mark.parametrize(
+    "name", ["Qwen2-VL-2B-Instruct", "Qwen2.5-VL-3B-Instruct", "Qwen3-VL-2B-Instruct", "InternVL", "Glm46V"]
+)
 def test_families_with_videos_answer_as_transformers_does(tmp_path, name):
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
     import torch
 
     is_qwen = name.startswith("Qwen")
 
-    class Processor(transformers.Qwen2VLProcessor if is_qwen else transformers.InternVLProcessor):
+    class Processor(getattr(transformers, f"{'Qwen2VL' if is_qwen else name}Processor")):
         """Of images alone: that of videos needs torchvision."""
 
         @classmethod
         def get_attributes(cls) -> list[str]:
             return ["image_processor", "tokenizer"]
 
-    folder = (
-        write_qwen_vl_checkpoint(tmp_path / "model", name) if is_qwen else write_internvl_checkpoint(tmp_path / "model")
-    )
+    write = {"InternVL": write_internvl_checkpoint, "Glm46V": write_glm_ocr_checkpoint}.get(name)
+    folder = write_qwen_vl_checkpoint(tmp_path / "model", name) if write is None else write(tmp_path / "model")
     read: Any = zoo.load(folder)
     images, tokenizer = [noise(0), noise(1, 90, 31)], transformers.AutoTokenizer.from_pretrained(folder)
     pixels = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
-    more = {} if is_qwen else {"image_seq_length": 16}
+    more = {"image_seq_length": 16} if name == "InternVL" else {}
     processor = Processor(pixels, tokenizer, chat_template=tokenizer.chat_template, **more)
     model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).eval()
     plain = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What?"}, {"type": "image"}]}]

@@ -28,6 +28,8 @@ class Preset:
     step: int = 1  # sides of an image that keeps its shape are multiples of it
     antialias: bool = True  # False: resizing looks at the nearest pixels alone, as OpenCV's does
     keeps_shape: bool = False  # True: the long side becomes the larger number of `size`
+    frames: bool = False  # True: bounds of pixels are those of all frames that an image is repeated for
+    least_side: bool = False  # True: each side is at least that of a token before bounds of pixels are looked at
 
 
 _COMMON = {"do_resize": True, "do_rescale": True, "do_normalize": True, "rescale_factor": 1 / 255}
@@ -72,6 +74,24 @@ _PP_DOCLAYOUT = Preset(
     pads=False,
     antialias=False,
 )
+# Whose images have any number of pixels between the two of `size`, in whole squares of patches.
+_QWEN2_VL = Preset(
+    {
+        **_COMMON,
+        "size": {"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 1280},
+        "min_pixels": None,
+        "max_pixels": None,
+        "resample": BICUBIC,
+        "image_mean": CLIP_MEAN,
+        "image_std": CLIP_STD,
+        "patch_size": 14,
+        "merge_size": 2,
+        "temporal_patch_size": 2,
+    },
+    square=False,
+    crops=False,
+    pads=False,
+)
 _DETR = Preset(
     {
         **_COMMON,
@@ -115,23 +135,20 @@ PRESETS = {
     "Siglip2": Preset(
         {**_VIT, "size": None, "patch_size": 16, "max_num_patches": 256}, square=False, crops=False, pads=False
     ),
-    # Whose images have any number of pixels between the two of `size`, in whole squares of patches.
-    "Qwen2VL": Preset(
-        {
-            **_COMMON,
-            "size": {"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 1280},
-            "min_pixels": None,
-            "max_pixels": None,
-            "resample": BICUBIC,
-            "image_mean": CLIP_MEAN,
-            "image_std": CLIP_STD,
-            "patch_size": 14,
-            "merge_size": 2,
-            "temporal_patch_size": 2,
+    "Qwen2VL": _QWEN2_VL,
+    "PaddleOCRVL": replace(
+        _QWEN2_VL,
+        defaults={
+            **_QWEN2_VL.defaults,
+            "size": {"shortest_edge": 384 * 384, "longest_edge": 1536 * 1536},
+            "temporal_patch_size": 1,
         },
-        square=False,
-        crops=False,
-        pads=False,
+        least_side=True,
+    ),
+    "Glm46V": replace(
+        _QWEN2_VL,
+        defaults={**_QWEN2_VL.defaults, "size": {"shortest_edge": 112 * 112, "longest_edge": 28 * 28 * 15000}},
+        frames=True,
     ),
     "Gemma3": Preset({**_VIT, "do_pan_and_scan": False, **PAN_AND_SCAN}, crops=False, pads=False),
     # Whose tiles are of one size, `size`; see PASSED_VALUES.

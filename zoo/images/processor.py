@@ -337,7 +337,7 @@ def _pixel_bounds(values: dict[str, Any], preset: Preset) -> dict[str, Any]:
     """Qwen2-VL's `size`, whose edges are numbers of pixels in all, in words that say so; min_pixels and max_pixels
     replace them.
     """
-    size, own = values["size"], {"min_pixels": values["min_pixels"], "max_pixels": values["max_pixels"]}
+    size, own = values["size"], {"min_pixels": values.get("min_pixels"), "max_pixels": values.get("max_pixels")}
     if None in own.values():
         size = preset.defaults["size"] if size is None else size
         if not isinstance(size, dict) or size.keys() != {"shortest_edge", "longest_edge"}:
@@ -347,7 +347,10 @@ def _pixel_bounds(values: dict[str, Any], preset: Preset) -> dict[str, Any]:
     patch, merged = values["patch_size"], values["merge_size"]
     if type(patch) is not int or type(merged) is not int:
         raise ConfigError(f"patch_size = {patch!r} and merge_size = {merged!r}, expected two numbers")
-    return {**own, "step": patch * merged}
+    more = {"frames": values["temporal_patch_size"]} if preset.frames else {}
+    if preset.least_side:
+        more = {"least_side": patch * merged}
+    return {**own, "step": patch * merged, **more}
 
 
 def _whole_patches(values: dict[str, Any]) -> dict[str, Any]:

@@ -143,17 +143,35 @@ def _of_pixels(size: dict[str, int], height: int, width: int) -> tuple[int, int]
 
     (0, 0) for an image that is more than 200 times as long as it is wide.
     """
-    step, least, most = size["step"], size["min_pixels"], size["max_pixels"]
+    step, least, most, frames = size["step"], size["min_pixels"], size["max_pixels"], size.get("frames", 1)
     if max(height, width) > 200 * min(height, width):
         return 0, 0
     high, wide = _in_steps(height, step), _in_steps(width, step)
-    if high * wide > most:
-        scale = math.sqrt(height * width / most)
+    if frames * high * wide > most:
+        scale = math.sqrt(frames * height * width / most)
         high, wide = (max(step, math.floor(side / scale / step) * step) for side in (height, width))
-    elif high * wide < least:
-        scale = math.sqrt(least / (height * width))
+    elif frames * high * wide < least:
+        scale = math.sqrt(least / (frames * height * width))
         high, wide = (math.ceil(side * scale / step) * step for side in (height, width))
     return high, wide
+
+
+def _of_pixels_of_frames(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """GLM-OCR's rule: Qwen2-VL's after sides of at least a step, with an image's pixels counted `frames` times."""
+    if min(height, width) < size["step"]:
+        scale = max(size["step"] / height, size["step"] / width)
+        height, width = int(height * scale), int(width * scale)
+    return _of_pixels(size, height, width)
+
+
+def _of_pixels_and_sides(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """PaddleOCR-VL's rule: Qwen2-VL's after sides of at least `least_side`."""
+    least = size["least_side"]
+    if height < least:
+        height, width = least, round(width * least / height)
+    if width < least:
+        height, width = round(height * least / width), least
+    return _of_pixels(size, height, width)
 
 
 def _in_steps(side: float, step: int) -> int:
@@ -185,6 +203,8 @@ RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]
     frozenset({"most_height", "most_width", "patch_height", "patch_width"}): _within_in_patches,
     frozenset({"patch_size", "max_num_patches"}): _of_patches,
     frozenset({"min_pixels", "max_pixels", "step"}): _of_pixels,
+    frozenset({"min_pixels", "max_pixels", "step", "frames"}): _of_pixels_of_frames,
+    frozenset({"min_pixels", "max_pixels", "step", "least_side"}): _of_pixels_and_sides,
     frozenset({"exact_height", "exact_width", "step"}): _exact_in_steps,
     frozenset({"near_height", "near_width", "step"}): _near_in_steps,
 }

@@ -81,11 +81,13 @@ def _conversation_about_pages(text: str) -> str:
 # model_type of config.json -> how its prompts have images.
 PLACES: dict[str, ImagePlaces] = {
     "gemma3": ImagePlaces(BEGIN, _between_marks(BEGIN, SOFT, "<end_of_image>"), SOFT),
+    "glm_ocr": _plain_places("<|image|>"),
     "got_ocr2": _plain_places(PAD)._replace(prompt=_conversation_about_pages),
     "idefics3": ImagePlaces(IMAGE, _text_of_tiles, IMAGE),
     "internvl": ImagePlaces(CONTEXT, _text_of_internvl, CONTEXT),
     "lighton_ocr": _plain_places("<|image_pad|>"),
     "llava": _plain_places(IMAGE),
+    "paddleocr_vl": _plain_places("<|IMAGE_PLACEHOLDER|>"),
     "paligemma": _plain_places(IMAGE)._replace(prompt=_text_after_images),
     "qwen2_5_vl": _plain_places("<|image_pad|>"),
     "qwen2_vl": _plain_places("<|image_pad|>"),

@@ -379,7 +379,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(
         ("mistral", "mixtral", "granite", "olmo2", "olmo3", "modernbert", "phi3", "glm4", "stablelm"), BACKEND
     ),
-    **dict.fromkeys(("ernie4_5", "got_ocr2", "llava", "smolvlm", "umt5"), BACKEND),
+    **dict.fromkeys(("ernie4_5", "got_ocr2", "llava", "paddleocr_vl", "smolvlm", "umt5"), BACKEND),
     **dict.fromkeys(("glm", "gpt_bigcode", "ministral", "nemotron", "xlm-roberta-xl"), BACKEND),
     "albert": "AlbertTokenizer",
     "camembert": "CamembertTokenizer",
@@ -403,7 +403,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "xlnet": "XLNetTokenizer",
 }
 # Models whose files on the Hub name another class than the right one, which is that of CLASS_OF_MODEL.
-MISNAMED_MODELS = ("ernie4_5", "llava", "modernbert", "nemotron", "phi3", "qwen2", "siglip2", "smolvlm")
+MISNAMED_MODELS = ("ernie4_5", "llava", "modernbert", "nemotron", "paddleocr_vl", "phi3", "qwen2", "siglip2", "smolvlm")
 GENERIC_CLASSES = (BACKEND, "PreTrainedTokenizer", "PreTrainedTokenizerFast", "PythonBackend")
 
 

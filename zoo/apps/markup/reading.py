@@ -32,7 +32,8 @@ MARKDOWN_PROMPT = (
     "Convert this page to Markdown: headings, paragraphs and lists as they are, each table in HTML, each formula in "
     "LaTeX. Answer with the text of the page alone."
 )
-PROMPTS = {"got_ocr2": "OCR with format: ", "lighton_ocr": "", "paligemma": "ocr"}
+PROMPTS = {"glm_ocr": "Text Recognition:", "got_ocr2": "OCR with format: ", "lighton_ocr": "", "paddleocr_vl": "OCR:"}
+PROMPTS |= {"paligemma": "ocr"}
 MAX_TOKENS = 8192  # tokens of the answer about a page, where the context has room for them
 NO_ANSWER = "the model answered nothing"
 _DOCTAGS = re.compile(

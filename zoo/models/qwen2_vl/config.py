@@ -10,36 +10,27 @@ from ...config import Config
 from ...errors import ConfigError
 from ...inputs.image_text_config import ImageTextConfig
 from ...rope import Rope, axial_rope_of
+from ..llama3.config import LlamaConfig
 from ..qwen2.config import Qwen2Config
 
 C = TypeVar("C", bound="Qwen2VLConfig")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Qwen2VLTextConfig(Qwen2Config):
-    """rope_scaling may have mrope_section: how many frequencies are those of time, of height and of width."""
+class AxesConfig(LlamaConfig):
+    """The last base of decoders whose positions have three axes: rope_scaling or rope_parameters may have
+    mrope_section, how many frequencies are those of time, of height and of width.
+    """
 
     default_sections: ClassVar[tuple[int, ...]] = (16, 24, 24)
-    model_type: str = "qwen2_vl_text"
-    vocab_size: int = 152064
-    hidden_size: int = 8192
-    intermediate_size: int = 29568
-    num_hidden_layers: int = 80
-    num_attention_heads: int = 64
-    num_key_value_heads: int | None = 8
-    max_window_layers: int = 80
-    rms_norm_eps: float = 1e-5
-    rope_theta: float = 1000000.0
-    bos_token_id: int | None = 151643
-    eos_token_id: int | list[int] | None = 151645
 
     def __post_init__(self) -> None:
         super().__post_init__()
         sections: Any = self.mrope_section
         if not isinstance(sections, list) or not all(type(n) is int and n >= 0 for n in sections):
             raise ConfigError(f"mrope_section = {sections!r}, expected a list of numbers")
-        if sum(sections) != self.head_size // 2:
-            raise ConfigError(f"mrope_section = {sections}, expected numbers whose sum is {self.head_size // 2}")
+        if sum(sections) != (count := self.rope().size // 2):
+            raise ConfigError(f"mrope_section = {sections}, expected numbers whose sum is {count}")
 
     @property
     def mrope_section(self) -> list[int]:
@@ -59,6 +50,22 @@ class Qwen2VLTextConfig(Qwen2Config):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Qwen2VLTextConfig(Qwen2Config, AxesConfig):
+    model_type: str = "qwen2_vl_text"
+    vocab_size: int = 152064
+    hidden_size: int = 8192
+    intermediate_size: int = 29568
+    num_hidden_layers: int = 80
+    num_attention_heads: int = 64
+    num_key_value_heads: int | None = 8
+    max_window_layers: int = 80
+    rms_norm_eps: float = 1e-5
+    rope_theta: float = 1000000.0
+    bos_token_id: int | None = 151643
+    eos_token_id: int | list[int] | None = 151645
+
+
+@dataclass(frozen=True, kw_only=True)
 class QwenVisionConfig(Config):
     """The fields that the encoders of images share."""
 
@@ -69,6 +76,7 @@ class QwenVisionConfig(Config):
     patch_size: int = 14
     spatial_merge_size: int = 2
     temporal_patch_size: int = 2
+    rope_theta: float = 10000.0
     rope_parameters: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -117,7 +125,7 @@ class QwenVisionConfig(Config):
     @property
     def frequencies(self) -> tuple[float, ...]:
         """Of positions in height, and of those in width."""
-        given = {"rope_theta": 10000.0, **(self.rope_parameters or {})}
+        given = {"rope_theta": self.rope_theta, **(self.rope_parameters or {})}
         return axial_rope_of(given, self.head_size // 2).frequencies(1)
 
 
@@ -153,6 +161,7 @@ class Qwen2VLConfig(ImageTextConfig):
     """In files of 2024 the text model's fields are among those of the whole."""
 
     is_flat: ClassVar[bool] = True  # where the file has no text_config
+    ties_text: ClassVar[bool] = False  # where the decoder's part of the file does not say
     part_classes: ClassVar[Mapping[str, type[Config]]] = {
         "text_config": Qwen2VLTextConfig,
         "vision_config": Qwen2VLVisionConfig,
@@ -161,7 +170,7 @@ class Qwen2VLConfig(ImageTextConfig):
     image_token_id: int = 151655
     video_token_id: int = 151656
     tie_word_embeddings: bool = False
-    text_config: Qwen2VLTextConfig
+    text_config: AxesConfig
     vision_config: QwenVisionConfig
 
     def __post_init__(self) -> None:
@@ -181,7 +190,7 @@ class Qwen2VLConfig(ImageTextConfig):
     @classmethod
     def _part(cls, name: str, part: Any) -> Config:
         if name == "text_config" and isinstance(part, dict):
-            part = {"tie_word_embeddings": False, **part}
+            part = {"tie_word_embeddings": cls.ties_text, **part}
         if isinstance(part, dict) and part.get("model_type") == cls.model_type:  # files name the whole's
             part = {**part, "model_type": cls.part_classes[name].model_type}
         return super()._part(name, part)
