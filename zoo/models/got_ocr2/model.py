@@ -8,36 +8,18 @@ output_channels, F mlp_dim, I = h w / 16 tokens of an image, B rows, T tokens, D
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ... import ops
-from ...inputs import ImageInputs, ImageModel, TextInputs
-from ...inputs.image_text import ImageTextCausalLM, ImageTextModel
+from ...inputs import ImageInputs, ImageModel
 from ...nn import Conv2d, Dropout, LayerNorm, Linear, Module
 from ...typing import Array
-from ...weights import NameMap, Weights
+from ...weights import Weights
 from ..llama3.model import LlamaModel
-from ..llava.model import TIED_WEIGHTS, Decoder
+from ..llava.model import LlavaForConditionalGeneration, LlavaModel, LlavaPretrained
 from .config import GotOcr2Config, GotOcr2VisionConfig
 
-NAME_MAP = NameMap(
-    prefix="model",
-    base=("vision_tower", "multi_modal_projector", "language_model"),
-    renames={
-        r"^language_model\.lm_head\.": "lm_head.",
-        r"^language_model\.model\.": "model.language_model.",
-        r"^vision_tower\.": "model.vision_tower.",
-        r"^multi_modal_projector\.": "model.multi_modal_projector.",
-    },
-    ignored=(r"(^|\.)rotary_emb\.inv_freq$", r"^lm_head\."),
-)
 NECK_EPS = 1e-6
 
 Grid = tuple[int, int]  # h, w
-
-
-class GotOcr2ModelOutput(NamedTuple):
-    last_hidden_state: Array  # (B, T, D)
 
 
 class Embeddings(Module):
@@ -164,19 +146,16 @@ class Connector(Module):
         return self.projection(x.reshape(x.shape[0], -1, x.shape[3]))
 
 
-class GotOcr2Pretrained(ImageTextModel):
+class GotOcr2Pretrained(LlavaPretrained):
     config_class = GotOcr2Config
-    name_map = NAME_MAP
 
     def image_length(self, grid: Grid) -> int:
         rows, columns = ((side + 3) // 4 for side in grid)
         return rows * columns
 
 
-class GotOcr2Model(GotOcr2Pretrained):
+class GotOcr2Model(GotOcr2Pretrained, LlavaModel):
     """The encoder, the connector and the decoder's layers."""
-
-    is_base_model = True
 
     def __init__(self, w: Weights, cfg: GotOcr2Config):
         self.config = cfg
@@ -184,16 +163,8 @@ class GotOcr2Model(GotOcr2Pretrained):
         self.connector = Connector(w / "multi_modal_projector", cfg)
         self.language_model = LlamaModel(w / "language_model", cfg.text_config)
 
-    def forward(self, t: TextInputs, p: ImageInputs | None = None) -> GotOcr2ModelOutput:
-        return GotOcr2ModelOutput(super().forward(t, p).last_hidden_state)
 
-
-class GotOcr2ForConditionalGeneration(ImageTextCausalLM, GotOcr2Pretrained):
+class GotOcr2ForConditionalGeneration(GotOcr2Pretrained, LlavaForConditionalGeneration):
     """Logits of the next token after images and text."""
 
-    tied = TIED_WEIGHTS
-    decoder_class = Decoder
-
-    def __init__(self, w: Weights, cfg: GotOcr2Config):
-        self.config, self.base_model = cfg, GotOcr2Model(w / "model", cfg)
-        self.language_model = Decoder(w, cfg.text_config, self.base_model.language_model)
+    base_class = GotOcr2Model

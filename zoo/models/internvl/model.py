@@ -8,38 +8,20 @@ I = h w / (r r) tokens of a tile, B rows, T tokens, D width of the decoder.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ... import ops
-from ...inputs import ImageInputs, ImageModel, TextInputs
-from ...inputs.image_text import ImageTextCausalLM, ImageTextModel
+from ...inputs import ImageInputs, ImageModel
 from ...nn import Dropout, LayerNorm, Linear, Module, RMSNorm
 from ...typing import Array
-from ...weights import NameMap, Weights
+from ...weights import Weights
 from ..llama3.model import LlamaModel
-from ..llava.model import TIED_WEIGHTS, Decoder
+from ..llava.model import LlavaForConditionalGeneration, LlavaModel, LlavaPretrained
 from ..qwen3.model import Qwen3Model
 from ..vit.model import Embeddings
 from .config import InternVLConfig, InternVLVisionConfig
 
-NAME_MAP = NameMap(
-    prefix="model",
-    base=("vision_tower", "multi_modal_projector", "language_model"),
-    renames={
-        r"^language_model\.lm_head\.": "lm_head.",
-        r"^language_model\.model\.": "model.language_model.",
-        r"^vision_tower\.": "model.vision_tower.",
-        r"^multi_modal_projector\.": "model.multi_modal_projector.",
-    },
-    ignored=(r"(^|\.)rotary_emb\.inv_freq$", r"^lm_head\."),
-)
 NORMS: dict[str, type[LayerNorm | RMSNorm]] = {"layer_norm": LayerNorm, "rms_norm": RMSNorm}
 DECODERS: dict[str, type[LlamaModel]] = {"qwen2": LlamaModel, "qwen3": Qwen3Model, "llama": LlamaModel}
 QUERY_NORM_EPS, CONNECTOR_NORM_EPS = 1e-6, 1e-5
-
-
-class InternVLModelOutput(NamedTuple):
-    last_hidden_state: Array  # (B, T, D)
 
 
 class Attention(Module):
@@ -115,18 +97,15 @@ class Connector(Module):
         return self.down(self.up(self.norm(squares.reshape(N, count // r**2, r * r * E))))
 
 
-class InternVLPretrained(ImageTextModel):
+class InternVLPretrained(LlavaPretrained):
     config_class = InternVLConfig
-    name_map = NAME_MAP
 
     def image_length(self, grid: tuple[int, int]) -> int:
         return grid[0] * grid[1] // self.config.factor**2
 
 
-class InternVLModel(InternVLPretrained):
+class InternVLModel(InternVLPretrained, LlavaModel):
     """The encoder, the connector and the decoder's layers."""
-
-    is_base_model = True
 
     def __init__(self, w: Weights, cfg: InternVLConfig):
         self.config = cfg
@@ -134,16 +113,8 @@ class InternVLModel(InternVLPretrained):
         self.connector = Connector(w / "multi_modal_projector", cfg)
         self.language_model = DECODERS[cfg.text_config.model_type](w / "language_model", cfg.text_config)
 
-    def forward(self, t: TextInputs, p: ImageInputs | None = None) -> InternVLModelOutput:
-        return InternVLModelOutput(super().forward(t, p).last_hidden_state)
 
-
-class InternVLForConditionalGeneration(ImageTextCausalLM, InternVLPretrained):
+class InternVLForConditionalGeneration(InternVLPretrained, LlavaForConditionalGeneration):
     """Logits of the next token after images and text."""
 
-    tied = TIED_WEIGHTS
-    decoder_class = Decoder
-
-    def __init__(self, w: Weights, cfg: InternVLConfig):
-        self.config, self.base_model = cfg, InternVLModel(w / "model", cfg)
-        self.language_model = Decoder(w, cfg.text_config, self.base_model.language_model)
+    base_class = InternVLModel

@@ -7,7 +7,7 @@ token, B rows, T tokens, D width of the decoder, V vocab_size.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ...inputs import Context, ImageInputs, TextInputs
 from ...inputs.image_text import ImageTextCausalLM, ImageTextModel
@@ -101,8 +101,9 @@ class LlavaForConditionalGeneration(ImageTextCausalLM, LlavaPretrained):
     """Logits of the next token after images and text."""
 
     tied = TIED_WEIGHTS
+    base_class: ClassVar[type[Any]] = LlavaModel
     decoder_class = Decoder
 
-    def __init__(self, w: Weights, cfg: LlavaConfig):
-        self.config, self.base_model = cfg, LlavaModel(w / "model", cfg)
+    def __init__(self, w: Weights, cfg: Any):
+        self.config, self.base_model = cfg, self.base_class(w / "model", cfg)
         self.language_model = Decoder(w, cfg.text_config, self.base_model.language_model)
