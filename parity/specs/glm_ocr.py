@@ -42,7 +42,7 @@ _TINY_TEXT = {**_TEXT, **TINY_TEXT, "head_dim": 16, "pad_token_id": 2, "rope_sca
 _TINY_TEXT |= {"rope_parameters": _TINY_ROPE}
 _TINY = {"text_config": _TINY_TEXT, "vision_config": _TINY_VISION, "image_token_id": TINY_TOKENS["image_token_id"]}
 _TINY |= {"video_token_id": 491, "image_start_token_id": 492, "image_end_token_id": 493}
-_HALF = {"partial_rotary_factor": 0.5, "mrope_section": [1, 1, 2]}
+_PART_OF_ROPE = {"partial_rotary_factor": 0.5, "mrope_section": [1, 1, 2]}
 _IMAGES = {"image_processor_type": "Glm46VImageProcessor", "patch_size": 14, "temporal_patch_size": 2, "merge_size": 2}
 _IMAGES |= {"size": {"shortest_edge": 12544, "longest_edge": 9633792}, "do_rescale": True}
 _IMAGES |= {"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
@@ -56,7 +56,7 @@ SPECS: dict[str, Spec] = {
         architecture="GlmOcrModel",
         tiny={
             **_TINY,
-            "text_config": {**_TINY_TEXT, "rope_parameters": {**_TINY_ROPE, **_HALF}},
+            "text_config": {**_TINY_TEXT, "rope_parameters": {**_TINY_ROPE, **_PART_OF_ROPE}},
             "vision_config": {**_TINY_VISION, "attention_bias": False},
         },
     ),

@@ -13,7 +13,7 @@ from .common import Spec
 from .qwen2_vl import TINY_TOKENS, QwenVLSpec
 
 _HUB = {"model.language_model.": "model.", "model.visual.": "visual.", "model.projector.": "mlp_AR."}
-_UNREAD = "visual.vision_model.embeddings.packing_position_embedding.weight"
+_UNREAD_NAME = "visual.vision_model.embeddings.packing_position_embedding.weight"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class PaddleOCRVLSpec(QwenVLSpec):
     def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
         if self.like != "save_pretrained":
             width = config["vision_config"]["hidden_size"]
-            yield _UNREAD, np.ones((9, width), np.float32)
+            yield _UNREAD_NAME, np.ones((9, width), np.float32)
 
     @staticmethod
     def from_processor(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
