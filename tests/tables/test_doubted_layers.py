@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -61,6 +61,39 @@ def test_a_column_of_other_letters_is_read_in_the_picture(extract: TableExtracto
     assert found.rows() == ROWS
     assert any("are read in the picture: its letters have no Unicode" in one for one in said)
     assert [cell.confidence < 1 for cell in found.cells] == [False, False, True] * len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("font", "letters", "wrong", "right"),
+    [
+        ("F2", SHIFTED, "Baskoop", "Boskoop"),
+        ("F1", {one: chr(0xE000 + i) for i, one in enumerate(LETTERS)}, "the bost since years", "thebestsinceyears"),
+    ],
+)
+def test_a_letter_that_is_read_otherwise_in_other_places_is_doubted(
+    font: str, letters: dict[str, str], wrong: str, right: str
+) -> None:
+    """A misreading on a page that is read in its picture, and in a column of one."""
+    extract = TableExtractor()
+    read: Any = extract.reader
+
+    class Misreader:
+        scripts, source, model = read.scripts, read.source, read.model
+
+        def read_lines(self, images: Any) -> Any:
+            found = read.read_lines(images)
+            return [one._replace(text=one.text.replace("Bos", "Bas").replace("best", "bost")) for one in found]
+
+    assert not doubted_for(table_of(ruled(font, "F2"), extract, letters)[0], "other places")
+    extract.reader = cast("Any", Misreader())
+    found = doubted_for(table_of(ruled(font, "F2"), extract, letters)[0], "other places")
+    assert found[wrong] == f'perhaps "{right}", as its letters are read in other places'
+    assert len(found) == 1 + (font == "F2")
+
+
+def doubted_for(table: Table, part: str) -> dict[str, str]:
+    """The texts of cells with such a doubt, and the doubt."""
+    return {cell.text: one for cell in table.cells for one in cell.doubts if part in one}
 
 
 def test_without_a_reader_such_cells_are_doubted() -> None:

@@ -57,7 +57,7 @@ from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
 from .surrounding import fit_to_ink, has_lines, why_no_table, without_titles_and_notes
 from .table import Table, Word
-from .text_layer import add_text_doubts, page_reading, read_doubted_words
+from .text_layer import add_text_doubts, doubt_other_readings, page_reading, read_doubted_words
 from .text_lines import text_lines, without_leader_dots
 from .turned_words import split_directions, with_turned_lines
 from .upright import upright_page
@@ -229,6 +229,7 @@ class TableExtractor:
 
         What is to be said of its file is added to the notes.
         """
+        layer = words or ()
         if words is not None:
             words = read_doubted_words(words, page_reading(page, self.reader, self.ocr))
         is_read = words is None
@@ -264,7 +265,8 @@ class TableExtractor:
             score = table.score if self.detection is None else found.score
             parts = [table] if self.detection is None else part_repeated_header(table, page)
             tables += [replace(one, score=score, outside=() if i else tuple(left_out)) for i, one in enumerate(parts)]
-        return [add_doubts(table, other_readings(table)) for table in tables] if is_read else tables
+        tables = [add_doubts(table, other_readings(table)) for table in tables] if is_read else tables
+        return doubt_other_readings(tables, layer)
 
     def _table_at(
         self,

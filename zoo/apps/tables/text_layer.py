@@ -6,6 +6,7 @@ Boxes are (x0, y0, x1, y1) in pixels of the page.
 from __future__ import annotations
 
 import statistics
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -18,7 +19,8 @@ from ...warning import warn
 from ..documents import Word
 from ..documents.text_layer import OTHER_LETTERS
 from .boxes import HALF_SHARE, bounding_box, inside, shared_height
-from .doubts import add_doubts
+from .context import MIN_OTHERS
+from .doubts import PlacedWords, add_doubts
 from .ocr import OcrEngine
 from .reading import GuessedWord, LineReader, read_boxes
 from .table import Table
@@ -96,6 +98,40 @@ def add_text_doubts(table: Table, words: Sequence[Word]) -> Table:
             if of_cells and max(of_cells) > 0:
                 found.setdefault(word.doubt, []).append(of_cells.index(max(of_cells)))
     return add_doubts(table, found)
+
+
+def doubt_other_readings(tables: Sequence[Table], words: Sequence[Word]) -> list[Table]:
+    """The tables of a page with a doubt for each cell with a letter that is read otherwise than in most places.
+
+    words: of the text layer, as it was.  A font whose letters stand for others, or for none, has one for each that is
+    seen, so those of its words with a doubt show what each letter is mostly read as.
+    """
+    layer = [word for word in words if word.doubt]
+    readings: list[tuple[int, int, str, str]] = []  # table, cell, its letters in the layer and as they were read
+    seen: dict[str, Counter[str]] = defaultdict(Counter)
+    for t, table in enumerate(tables if layer else ()):
+        placed = PlacedWords(table, [[word.box] for word in layer])
+        of_cells: dict[int, list[Word]] = defaultdict(list)
+        for i, cell in zip(placed.line.tolist(), placed.cell.tolist(), strict=True):
+            of_cells[cell].append(layer[i])
+        for cell, own in of_cells.items():
+            said, read = ("".join(text.split()) for text in (join(own), table.cells[cell].text))
+            if len(said) == len(read):
+                readings.append((t, cell, said, read))
+                for letter, other in zip(said, read, strict=True):
+                    seen[letter][other] += 1
+    found: list[dict[str, list[int]]] = [defaultdict(list) for _ in tables]
+    for t, cell, said, read in readings:
+        usual = "".join(_usual_reading(seen[letter], other) for letter, other in zip(said, read, strict=True))
+        if usual != read:
+            found[t][f'perhaps "{usual}", as its letters are read in other places'].append(cell)
+    return [add_doubts(table, of_cells) for table, of_cells in zip(tables, found, strict=True)]
+
+
+def _usual_reading(readings: Counter[str], here: str) -> str:
+    """What a letter is mostly read as, or as it is read here where nothing is usual."""
+    usual, count = readings.most_common(1)[0]
+    return usual if count >= MIN_OTHERS and count > HALF_SHARE * readings.total() else here
 
 
 def _pieces(words: Sequence[Word], numbers: Sequence[int]) -> list[list[int]]:
