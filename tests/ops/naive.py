@@ -54,7 +54,9 @@ def linear(x, weight, bias=None, act=None, residual=None):
     return y if residual is None else y + _f64(residual)
 
 
-def attention(q, k, v, *, start=None, mask=None, bias=None, window=None, scale=None, blocks=None, softcap=None):
+def attention(
+    q, k, v, *, start=None, mask=None, bias=None, window=None, scale=None, blocks=None, softcap=None, sinks=None
+):
     B, T, H, K = q.shape
     S, G = k.shape[1:3]
     scale = K**-0.5 if scale is None else scale
@@ -79,8 +81,10 @@ def attention(q, k, v, *, start=None, mask=None, bias=None, window=None, scale=N
                 scores = np.array([scale * (_f64(q[b, t, h]) @ _f64(k[b, s, g])) for s in seen])
                 scores = scores if softcap is None else softcap * np.tanh(scores / softcap)
                 scores = scores + [bias[b, h, t, s] for s in seen]
-                weights = np.exp(scores - scores.max())
-                weights /= weights.sum()
+                sink = -np.inf if sinks is None else sinks[h]
+                top = max(scores.max(), sink)
+                weights = np.exp(scores - top)
+                weights /= weights.sum() + np.exp(sink - top)
                 out[b, t, h] = sum(w * _f64(v[b, s, g]) for w, s in zip(weights, seen, strict=True))
     return out
 
@@ -163,6 +167,10 @@ def write_(out, x, start):
     for row, new, at in zip(out, x, start, strict=True):
         row[at : at + len(new)] = new
     return out
+
+
+def clip(x, low, high):
+    return np.minimum(np.maximum(_f64(x), -np.inf if low is None else low), np.inf if high is None else high)
 
 
 def exp(x):

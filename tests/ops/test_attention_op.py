@@ -72,6 +72,24 @@ def test_attention_with_a_cap(lib, T, groups, given):
         check(y, naive.attention(q, k, v, window=window, softcap=3.0, **more))
 
 
+@pytest.mark.parametrize(("T", "groups"), [(5, 2), (1, 2), (1, 4), (70, 4), (70, 1)])
+@pytest.mark.parametrize("given", [(), ("start",), ("mask",), ("start", "mask", "bias")])
+@pytest.mark.parametrize("size", [1.0, 100.0])
+def test_attention_with_sinks(lib, T, groups, given, size):
+    """Sinks that take next to nothing, a part, and nearly all; scores whose exponentials overflow."""
+    S = T + 6
+    q, k, v = heads(3, T, 4, 8, 1) * size, heads(3, S, groups, 8, 2), heads(3, S, groups, 8, 3)
+    sinks = np.array([-50, 0.5, 3, 100], np.float32)
+    more = {"start": np.array([0, 2, 6]), "mask": np.array([[1] * S, [0] * S, [0, 1] + [1] * (S - 2)], bool)}
+    more["bias"] = normal(3, 1, T, S)
+    more = {name: more[name] for name in given}
+    for window in (None, 2):
+        y = ops.attention(
+            lib(q), lib(k), lib(v), window=window, sinks=lib(sinks), **{name: lib(a) for name, a in more.items()}
+        )
+        check(y, naive.attention(q, k, v, window=window, sinks=sinks, **more))
+
+
 @pytest.mark.parametrize("window", [0, 2, 40])
 @pytest.mark.parametrize("given", ["", "start", "mask", "start mask", "start mask bias"])
 @pytest.mark.parametrize(("T", "groups"), [(1, 2), (5, 4), (150, 1)])

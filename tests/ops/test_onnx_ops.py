@@ -86,6 +86,24 @@ def test_attention_with_a_cap(given):
         check(call(ops.attention), call(naive.attention), [("B", "T", 4, 6), kv, kv, *map(shapes.get, given.split())])
 
 
+@pytest.mark.parametrize("given", ["", "mask", "start"])
+def test_attention_with_sinks(given):
+    shapes = {"mask": ("B", "S", "bool"), "start": ("B", "int64")}
+    sinks = np.array([-3, 0, 0.5, 2], np.float32)
+
+    def call(f):
+        return lambda q, k, v, *more: f(q, k, v, **dict(zip([*given.split(), "sinks"], more, strict=True)))
+
+    for groups in (4, 2):
+        inputs = [("B", "T", 4, 6), *[("B", "S", groups, 6)] * 2, *map(shapes.get, given.split())]
+        check(call(ops.attention), call(naive.attention), inputs, [sinks])
+
+
+def test_bounds():
+    for bounds in ((None, 0.5), (-0.5, 0.5), (-0.2, None)):
+        check(lambda x, b=bounds: ops.clip(x, *b), lambda x, b=bounds: naive.clip(x, *b), [("B", "T", 5)])
+
+
 @pytest.mark.parametrize("hidden", ["nothing", "one key", "a row", "everything"])
 def test_attention_looks_at_its_mask_when_it_runs(hidden):
     def hiding(arrays):

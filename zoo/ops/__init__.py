@@ -80,6 +80,7 @@ def attention(
     scale: float | None = None,
     blocks: Array | None = None,
     softcap: float | None = None,
+    sinks: Array | None = None,
     dropout: float = 0.0,
 ) -> Array:
     """softmax(scale * q @ k.T + bias) @ v, over the keys that each query may see.
@@ -92,11 +93,14 @@ def attention(
     position start[b] on, whose number is its own, at any distance.
     softcap: the products become softcap * tanh(scale * q @ k.T / softcap), within -softcap ... softcap (Gemma 2,
     https://arxiv.org/abs/2408.00118).
+    sinks (H,): one score more of each head, in the sum that softmax divides by, which weighs no value (Xiao et al.
+    2023, https://arxiv.org/abs/2309.17453).
     dropout: the rate at which weights are zeroed, in training on torch only.
     """
     given = q, k, v, start, mask, bias, window, q.shape[-1] ** -0.5 if scale is None else scale
     more: dict[str, Any] = {"blocks": blocks} if blocks is not None else {}
     more |= {"softcap": softcap} if softcap is not None else {}
+    more |= {"sinks": sinks} if sinks is not None else {}
     return backend(q).attention(*given, **more, **({"dropout": dropout} if dropout else {}))
 
 
@@ -221,6 +225,11 @@ def fold_weight_norm(length: Array, direction: Array) -> Array:
     length (1, 1, k), direction (O, C, k) -> (O, C, k).
     """
     return backend(direction).fold_weight_norm(length, direction)
+
+
+def clip(x: Array, low: float | None, high: float | None) -> Array:
+    """x within low ... high; None: there is no such bound.  x (...) -> (...)."""
+    return backend(x).clip(x, low, high)
 
 
 def glu(x: Array, act: str | None) -> Array:

@@ -22,6 +22,7 @@ from .pool import (
     adaptive_avg_pool2d,
     add_scaled,
     avg_pool2d,
+    clip,
     exp,
     from_windows,
     log,

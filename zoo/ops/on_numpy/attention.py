@@ -39,7 +39,9 @@ def attention(
     scale: float,
     blocks: np.ndarray | None = None,
     softcap: float | None = None,
+    sinks: np.ndarray | None = None,
 ) -> np.ndarray:
+    """sinks: (H,), or (G, H / G, T) for each query."""
     B, T, H, K = q.shape
     S, G = k.shape[1:3]
     r, dtype, few = H // G, q.dtype, B * T <= ROW_MAJOR_TOKENS
@@ -52,7 +54,8 @@ def attention(
             mask = seen if mask is None else mask & seen
         elif window is not None:
             k, v, mask = k[:, : window + 1], v[:, : window + 1], None if mask is None else mask[:, : window + 1]
-        each = attention(q.reshape(B, G, r, K).swapaxes(1, 2), k, v, None, mask, None, None, scale, softcap=softcap)
+        more = {"softcap": softcap, "sinks": None if sinks is None else sinks.reshape(G, 1, r)}
+        each = attention(q.reshape(B, G, r, K).swapaxes(1, 2), k, v, None, mask, None, None, scale, **more)
         return each.swapaxes(1, 2).reshape(B, 1, H, K)
     # Heads as (group, member): queries (B, G, r, K, T), keys (B, G, 1, S, K), values (B, G, 1, K, S).
     Q = q.reshape(B, T, G, r, K).transpose(0, 2, 3, 4, 1)
@@ -69,6 +72,8 @@ def attention(
         out[...] = 0
         return out
     lengths, mask = _lengths(B, S, T, start, mask)
+    if sinks is not None:
+        sinks = np.broadcast_to(sinks if sinks.ndim == 3 else sinks.reshape(G, r, 1), (G, r, T)).astype(dtype)
     start = start if T > 1 or window is not None else None
     plain = bias is None and mask is None and start is None and window is None
     cost = B * H * T * S * (2 + K / 20)
@@ -98,6 +103,7 @@ def attention(
             else [(b - b0, max(lengths[b] - first, 0)) for b in range(b0, b1) if lengths[b] < first + keys]
         )
         ones = np.ones((1, keys), dtype)
+        sink = None if sinks is None else sinks[g0:g1, :, t0:t1].reshape(g1 - g0, heads, 1, queries)
 
         _multiply(kt, qs, p, softcap)
         if extra is not None:
@@ -106,6 +112,9 @@ def attention(
         for b, n in ragged:
             p[b, :, :, n:] = 0
         z = np.matmul(ones, p)
+        if sink is not None:
+            with np.errstate(over="ignore"):
+                z += np.exp(sink)
         if z.min() > MIN_EXP_SUM and z.max() < MAX_EXP_SUM:
             np.reciprocal(z, out=z)
         else:
@@ -115,9 +124,12 @@ def attention(
             for b, n in ragged:
                 p[b, :, :, n:] = -np.inf
             top = p.max(-2, keepdims=True)
-            np.subtract(p, np.where(top == -np.inf, 0, top).astype(dtype), out=p)
+            top = top if sink is None else np.maximum(top, sink)
+            top = np.where(top == -np.inf, 0, top).astype(dtype)
+            np.subtract(p, top, out=p)
             np.exp(p, out=p)
             z = np.matmul(ones, p)
+            z = z if sink is None else z + np.exp(sink - top)
             z = np.where(z == 0, 0, 1 / z).astype(dtype)
         if few:
             np.matmul(p.swapaxes(-1, -2), vs.swapaxes(-1, -2), out=y)

@@ -91,6 +91,10 @@ def from_windows(x: np.ndarray, size: int, grid: tuple[int, int], shift: int) ->
     return out[:, : grid[0], : grid[1]]
 
 
+def clip(x: np.ndarray, low: float | None, high: float | None) -> np.ndarray:
+    return np.clip(x, low, high)
+
+
 def exp(x: np.ndarray) -> np.ndarray:
     return np.exp(x)
 

@@ -113,6 +113,10 @@ def assign_(out: Tensor, x: np.ndarray | Tensor) -> Tensor:
     return out.copy_(_tensor(x), non_blocking=isinstance(x, np.ndarray))
 
 
+def clip(x: Tensor, low: float | None, high: float | None) -> Tensor:
+    return x.clamp(low, high)
+
+
 def exp(x: Tensor) -> Tensor:
     return x.exp()
 

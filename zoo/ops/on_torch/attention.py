@@ -21,15 +21,16 @@ def attention(
     dropout: float = 0.0,
     blocks: Tensor | None = None,
     softcap: float | None = None,
+    sinks: Tensor | None = None,
 ) -> Tensor:
-    if not dropout and blocks is None and softcap is None and usable(q, k, v, bias):
+    if not dropout and blocks is None and softcap is None and sinks is None and usable(q, k, v, bias):
         tiled = kernel("attention")
         decode = kernel("decode")
         if q.shape[-1] <= tiled.MAX_HEAD_SIZE:
             if bias is None and decode.suits(q, k):
                 return decode.decode_attention(q, k, v, start, mask, scale, window=window)
             return tiled.attention(q, k, v, start, mask, bias, scale, window=window)
-    return _eager(q, k, v, start, mask, bias, window, scale, dropout, blocks, softcap)
+    return _eager(q, k, v, start, mask, bias, window, scale, dropout, blocks, softcap, sinks)
 
 
 def accepts_full_cache(like: Tensor) -> bool:
@@ -48,6 +49,7 @@ def _eager(
     dropout: float,
     blocks: Tensor | None,
     softcap: float | None,
+    sinks: Tensor | None,
 ) -> Tensor:
     B, T, H, _ = q.shape
     S, G = k.shape[1:3]
@@ -69,30 +71,41 @@ def _eager(
     if bias is not None:
         bias = bias.to(q.dtype).expand(B, H, T, S)
         allowed = bias if allowed is None else bias.masked_fill(~allowed, float("-inf"))
-    if softcap is None:
+    if softcap is None and sinks is None:
         o = F.scaled_dot_product_attention(
             q, k, v, attn_mask=allowed, dropout_p=dropout, scale=scale, enable_gqa=H != G
         )
     else:
-        o = _attend_with_cap(q, k, v, allowed, scale, dropout, softcap)
+        o = _attend_by_products(q, k, v, allowed, scale, dropout, softcap, sinks)
     if allowed is not None:  # torch's kernels differ for a query without keys: make it zeros
         seen = allowed if allowed.dtype == torch.bool else allowed > float("-inf")
         o = o.masked_fill(~seen.any(-1, keepdim=True), 0.0)
     return o.transpose(1, 2)
 
 
-def _attend_with_cap(
-    q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, scale: float, dropout: float, softcap: float
+def _attend_by_products(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    allowed: Tensor | None,
+    scale: float,
+    dropout: float,
+    softcap: float | None,
+    sinks: Tensor | None,
 ) -> Tensor:
-    """Attention whose scores pass through a tanh, which torch's own has not; a row without keys has some numbers."""
+    """Attention with a cap or sinks, which torch's own has not; a row without keys has some numbers."""
     (B, H, T, K), G = q.shape, k.shape[1]
     scores = (q.reshape(B, G, H // G * T, K) @ k.mT).reshape(B, H, T, -1).float() * scale
-    scores = torch.tanh(scores / softcap) * softcap
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
     if allowed is not None:
         seen = allowed if allowed.dtype == torch.bool else allowed > float("-inf")
         scores = scores if allowed is seen else scores + torch.where(seen, allowed, 0.0)
         scores = scores.masked_fill(~seen, torch.finfo(scores.dtype).min)  # -inf would make gradients NaN
-    shares = F.dropout(torch.softmax(scores, -1).to(v.dtype), dropout)
+    if sinks is not None:
+        scores = torch.cat([scores, sinks.to(scores.dtype)[:, None, None].expand(B, H, T, 1)], -1)
+    shares = torch.softmax(scores, -1)
+    shares = F.dropout((shares if sinks is None else shares[..., :-1]).to(v.dtype), dropout)
     return (shares.reshape(B, G, H // G * T, -1) @ v).reshape(B, H, T, -1)
 
 

@@ -22,6 +22,7 @@ from .arrays import (
     assign_,
     bucket,
     cat,
+    clip,
     combine_experts,
     cumsum,
     embedding,

@@ -75,6 +75,11 @@ def scale_bias(bias: Symbol, gates: Symbol) -> Symbol:
     return bias * gates.transpose(0, 2, 1)[:, :, :, None]
 
 
+def clip(x: Symbol, low: float | None, high: float | None) -> Symbol:
+    bounds = ["" if bound is None else np.array(bound, np.float32) for bound in (low, high)]
+    return x.new("Clip", [x, *bounds], x.shape)
+
+
 def exp(x: Symbol) -> Symbol:
     return x.new("Exp", [x], x.shape)
 

@@ -59,6 +59,7 @@ def attention(
     scale: float,
     blocks: Symbol | None = None,
     softcap: float | None = None,
+    sinks: Symbol | None = None,
 ) -> Symbol:
     (B, T, H, _), G = q.shape, k.shape[2]
     R = H // G
@@ -66,9 +67,9 @@ def attention(
         assert start is not None
         assert blocks is None
         assert softcap is None
-        return _in_place(q, k, v, start, window, scale)
+        return _in_place(q, k, v, start, window, scale, sinks)
     hides = not (start is mask is bias is window is None)
-    fuses = R == 1 and softcap is None and not q.graph.standard
+    fuses = R == 1 and softcap is sinks is None and not q.graph.standard
     if fuses and not hides:
         return _multi_head_attention([_merge_heads(x) for x in (q, k, v)], H, scale).reshape(B, T, H, v.shape[3])
     if fuses and q.graph.on_cpu and mask is not None and start is bias is window is None:
@@ -82,10 +83,10 @@ def attention(
         if bias is not None:  # of finite numbers
             before, causal = bias[..., :S] + before, bias[..., S:] + causal
         parts = [_scores(rows, k.past, T, before, softcap), _scores(rows, k.recent, T, causal, softcap)]
-        shares = _softmax(cat(parts, 3))
+        shares = _softmax(cat(parts, 3), sinks)
         y = _weigh_values(shares[..., :S], v.past) + _weigh_values(shares[..., S:], v.recent)
         return y.transpose(0, 2, 1, 3)
-    return _attend_by_operators(q, k, v, _hidden_keys(k, T, start, mask, bias, window, blocks), scale, softcap)
+    return _attend_by_operators(q, k, v, _hidden_keys(k, T, start, mask, bias, window, blocks), scale, softcap, sinks)
 
 
 def _rows(q: Symbol, G: int) -> Symbol:
@@ -97,11 +98,17 @@ def _rows(q: Symbol, G: int) -> Symbol:
 
 
 def _attend_by_operators(
-    q: Symbol, k: Symbol, v: Symbol, hidden: Hidden | None, scale: float, softcap: float | None = None
+    q: Symbol,
+    k: Symbol,
+    v: Symbol,
+    hidden: Hidden | None,
+    scale: float,
+    softcap: float | None = None,
+    sinks: Symbol | None = None,
 ) -> Symbol:
     rows = _rows(q, k.shape[2]) * scale
     scores = _scores(rows, k, q.shape[1], None if hidden is None else hidden.added, softcap)
-    y = _weigh_values(_softmax(scores), v)
+    y = _weigh_values(_softmax(scores, sinks), v)
     if hidden is not None and hidden.seen is not None:
         y = y * hidden.seen
     return y.transpose(0, 2, 1, 3)
@@ -155,7 +162,15 @@ def relative_bias(table: Symbol, T: int, k: Symbol, start: Symbol | None) -> Sym
     return embedding(index, table, "distances").transpose(0, 3, 1, 2)
 
 
-def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: int | None, scale: float) -> Symbol:
+def _in_place(
+    q: Symbol,
+    k: CachedKeys,
+    v: CachedValues,
+    start: Symbol,
+    window: int | None,
+    scale: float,
+    sinks: Symbol | None,
+) -> Symbol:
     """GroupQueryAttention, for one row or one token: it writes new keys and values to the cache if the memory of past
     and present is the same.
 
@@ -169,7 +184,7 @@ def _in_place(q: Symbol, k: CachedKeys, v: CachedValues, start: Symbol, window: 
         memo[key] = [x.new("Cast", [x], x.shape, INT32, to=INT32) for x in (start + (T - 1), most + T)]
     queries, *flat = (x.reshape(B, T, x.shape[2] * K) for x in (q, k.recent, v.recent))
     lengths = [x.name for x in memo[key]]
-    sink = graph.store(np.full(H, MIN_FLOAT))
+    sink = graph.store(np.full(H, MIN_FLOAT)) if sinks is None else sinks.name
     names = graph.node(
         "GroupQueryAttention",
         [(queries * scale).name, *(x.name for x in flat), k.stored.name, v.stored.name, *lengths, *[""] * 4, sink],
@@ -195,8 +210,13 @@ def _scores(rows: Symbol, k: Symbol, T: int, added: Symbol | None, softcap: floa
     return scores if added is None else scores + added
 
 
-def _softmax(x: Symbol) -> Symbol:
-    return x.new("Softmax", [x], x.shape, axis=-1)
+def _softmax(x: Symbol, sinks: Symbol | None = None) -> Symbol:
+    """The softmax of scores (B, H, T, S), of which `ops.attention`'s sinks (H,) have a part."""
+    if sinks is None:
+        return x.new("Softmax", [x], x.shape, axis=-1)
+    S = x.shape[3]
+    column = x[..., :1] * 0.0 + sinks.reshape(x.shape[1], 1, 1)
+    return _softmax(cat([x, column], 3))[..., :S]
 
 
 def _weigh_values(shares: Symbol, v: Symbol) -> Symbol:
