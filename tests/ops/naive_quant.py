@@ -23,6 +23,9 @@ def _row(part, e):
             return np.asarray((data.astype(np.uint32) << 16).view(np.float32), np.float64)
         case "INT8":
             return np.array([float(data[d]) * float(fields["scale"]) for d in range(part.columns)])
+        case "FP4_32":
+            codes, scales = _nibbles(data), fields["scale"]
+            return np.array([_fp4(codes[d]) * 2.0 ** (int(scales[d // 32]) - 127) for d in range(part.columns)])
         case "UINT4_32":
             data, zeros, scales = _nibbles(data), fields["zero"], fields["scale"]
             return np.array([(data[d] - int(zeros[d // 32])) * float(scales[d // 32]) for d in range(part.columns)])
@@ -94,6 +97,17 @@ def _q5_1(r: bytes, i: int) -> float:
     return _half(r, 0) * (_nibble(r, 8, i, 16) + _fifth(r, 4, i)) + _half(r, 2)
 
 
+def _fp4(code: int) -> float:
+    """A sign, two bits of an exponent from 1 on, 0 for numbers below 1, and a bit of a fraction."""
+    exponent, fraction = code >> 1 & 3, code & 1
+    size = (1 + fraction / 2) * 2.0 ** (exponent - 1) if exponent else fraction / 2
+    return -size if code >> 3 else size
+
+
+def _mxfp4(r: bytes, i: int) -> float:
+    return 2.0 ** (r[0] - 127) * _fp4(_nibble(r, 1, i, 16))
+
+
 def _six_bits(r: bytes, part: int) -> tuple[int, int]:
     """The scale and the minimum of a part, from the 12 bytes that begin at 4."""
     s = r[4:16]
@@ -126,6 +140,7 @@ KINDS: dict[str, tuple[int, int, Callable[[bytes, int], float]]] = {
     "Q4_1": (32, 20, _q4_1),
     "Q5_0": (32, 22, _q5_0),
     "Q5_1": (32, 24, _q5_1),
+    "MXFP4": (32, 17, _mxfp4),
     "Q4_K": (256, 144, _q4_k),
     "Q5_K": (256, 176, _q5_k),
     "Q6_K": (256, 210, _q6_k),

@@ -13,7 +13,7 @@ from zoo.quant import QUANT_TYPES, QuantRows, QuantTensor
 from zoo.quant.kinds import BLOCK_TYPES
 
 NARROW = [name for name in QUANT_TYPES if name not in ("F64", "F32")]
-OF_TORCH = ["INT8", *(kind.name for kind in BLOCK_TYPES)]  # which llama.cpp's kinds become there
+OF_TORCH = ["INT8", "FP4_32", *(kind.name for kind in BLOCK_TYPES)]  # which llama.cpp's kinds become there
 
 
 def random_rows(rng, name: str, rows: int, columns: int) -> QuantRows:
@@ -29,6 +29,9 @@ def random_rows(rng, name: str, rows: int, columns: int) -> QuantRows:
             arrays.append(rng.integers(np.iinfo(dtype).min + 1, np.iinfo(dtype).max + 1, shape, dtype))
     for scale in kind.scales(arrays) if kind.scales else ():  # where they lie among the bytes
         scale[...] = rng.standard_normal(scale.shape) * 0.1
+    if "FP4" in name:  # powers of two, of which the largest would overflow
+        powers = arrays[1] if len(arrays) > 1 else arrays[0].reshape(rows, -1, 17)[..., 0]
+        powers[...] = rng.integers(118, 131, powers.shape)
     return QuantRows(kind, columns, tuple(arrays)).check("w")
 
 
@@ -115,6 +118,7 @@ def test_torch(names, dtype, rng):
         ("Q4_1", "UINT4_OFFSET", 5),
         ("Q5_0", "INT8_32", 8.5),
         ("Q5_1", "INT8_OFFSET", 9),
+        ("MXFP4", "FP4_32", 4.25),
         ("Q4_K", "UINT4_K", 4.625),
         ("Q5_K", "INT8_K", 8.625),
         ("Q6_K", "INT8_K16", 8.5625),
@@ -147,6 +151,9 @@ def test_fields_of_another_shape_or_type_are_refused(rng):
     ):
         with pytest.raises(CheckpointError, match=said):
             QuantRows(rows.kind, 64, arrays).check("w")
+    four = random_rows(rng, "FP4_32", 4, 64)
+    with pytest.raises(CheckpointError, match=r"'w' \(FP4_32\): a block's scale is NaN"):
+        QuantRows(four.kind, 64, (four.arrays[0], four.arrays[1] | 255)).check("w")
 
 
 def test_float16_is_widened_to_the_bit():

@@ -14,6 +14,8 @@ import numpy as np
 
 from .matrix import Affine, Field, QuantType
 
+# The numbers of four bits in MXFP4, times two.
+FP4_CODES = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.int8)
 Records = np.ndarray  # (..., B) of a type's record
 f32 = np.float32
 
@@ -85,6 +87,10 @@ def _q6_k(x: Records) -> Affine:
     return Affine(low | high.reshape(low.shape) << 4, _to_float32(x["d"]) * x["scales"], zero=32)
 
 
+def _mxfp4(x: Records) -> Affine:
+    return Affine(FP4_CODES[_nibbles(x["qs"], 16)], np.ldexp(f32(1), x["e"].astype(int) - 128)[..., None])
+
+
 def _kind(name: str, block: int, affine: Callable[[Records], Affine], **fields: str) -> QuantType:
     record = np.dtype(list(fields.items()))
     halves = [field for field, dtype in fields.items() if dtype == "<f2"]
@@ -115,6 +121,7 @@ GGML: tuple[QuantType, ...] = (
     _kind("Q4_1", 32, _q4_1, d="<f2", m="<f2", qs="(16,)u1"),
     _kind("Q5_0", 32, _q5_0, d="<f2", qh="(4,)u1", qs="(16,)u1"),
     _kind("Q5_1", 32, _q5_1, d="<f2", m="<f2", qh="(4,)u1", qs="(16,)u1"),
+    _kind("MXFP4", 32, _mxfp4, e="u1", qs="(16,)u1"),
     _kind("Q4_K", 256, _q4_k, d="<f2", dmin="<f2", scales="(12,)u1", qs="(128,)u1"),
     _kind("Q5_K", 256, _q5_k, d="<f2", dmin="<f2", scales="(12,)u1", qh="(32,)u1", qs="(128,)u1"),
     _kind("Q6_K", 256, _q6_k, ql="(128,)u1", qh="(64,)u1", scales="(16,)i1", d="<f2"),

@@ -13,6 +13,9 @@ UINT4_OFFSET    data as of INT4_32; scale, offset (E, B) float16:
                 number = bits * scale[e, d // 32] + offset[e, d // 32].
 INT8_OFFSET     likewise, of data (E, 32 B) int8.
 
+FP4_32          OCP's MXFP4: data (E, 16 B) uint8, two numbers in a byte as of INT4_32, each a sign and three bits for
+                0, 0.5, 1, 1.5, 2, 3, 4 or 6; scale (E, B) uint8: number = that * 2 ** (scale[e, d // 32] - 127).
+
 Types whose scales and offsets are integers, times a step for each 256 numbers; C = ceil(D / 256):
 
 UINT4_K         data (E, 128 C) as of INT4_32; scale, offset (E, 8 C) uint8; scale_step, offset_step (E, C) float16:
@@ -33,7 +36,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..typing import Array
-from .ggml import GGML
+from .ggml import FP4_CODES, GGML
 from .matrix import Affine, Field, QuantRows, QuantTensor, QuantType
 
 BLOCK = 32
@@ -107,6 +110,15 @@ def _kind(name: str, block: int, **fields: tuple[str, int]) -> QuantType:
     return kind
 
 
+def _fp4(arrays: Sequence[np.ndarray]) -> Affine:
+    data, scale = arrays
+    return Affine(FP4_CODES[_nibbles(data)].reshape(*scale.shape, -1), np.ldexp(np.float32(1), scale.astype(int) - 128))
+
+
+def _is_number(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    return [np.where(np.asarray(arrays[1]) == 255, np.nan, 1)]  # all ones is NaN
+
+
 F64, F32 = (
     QuantType(name, 1, (Field("data", dtype, 1),), _copy) for name, dtype in (("F64", "float64"), ("F32", "float32"))
 )
@@ -128,8 +140,11 @@ BLOCK_TYPES = (
     _kind("INT8_K16", 256, data=("int8", 256), scale=("int8", 16), scale_step=_FLOAT16),
 )
 
+_FP4_FIELDS = (Field("data", "uint8", 16), Field("scale", "uint8", 1))
+FP4 = QuantType("FP4_32", BLOCK, _FP4_FIELDS, affine=_fp4, scales=_is_number)
+
 # The types that a file may name.
-QUANT_TYPES: dict[str, QuantType] = {kind.name: kind for kind in (F64, F32, F16, BF16, INT8, *BLOCK_TYPES, *GGML)}
+QUANT_TYPES: dict[str, QuantType] = {kind.name: kind for kind in (F64, F32, F16, BF16, INT8, *BLOCK_TYPES, FP4, *GGML)}
 
 
 def float_tensor(*arrays: Array) -> QuantTensor:

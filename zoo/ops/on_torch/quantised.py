@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...quant import QUANT_TYPES, QuantRows, QuantTensor
+from ...quant import FP4_CODES, QUANT_TYPES, QuantRows, QuantTensor
 
 
 def _numbers(
@@ -24,6 +24,10 @@ def _numbers(
         return data.view(torch.bfloat16) if data.dtype == torch.uint16 else data
     if scale.ndim == 1:
         return data * scale[:, None]
+    if scale.dtype == torch.uint8 and scale_step is None:  # FP4_32
+        codes = torch.from_numpy(FP4_CODES).to(data.device)[torch.stack([data & 15, data >> 4], -1).flatten(1).int()]
+        factors = torch.ldexp(torch.ones_like(scale, dtype=torch.float32), scale.int() - 128)
+        return (codes.float().unflatten(1, (scale.shape[1], -1)) * factors[..., None]).flatten(1)
     if data.dtype == torch.uint8:
         data = torch.stack([data & 15, data >> 4], -1).flatten(1)
         data = data if zero is not None or offset is not None else data.to(torch.int8) - 8
@@ -67,6 +71,10 @@ def _q5_0(x: Tensor) -> tuple[Tensor, ...]:
 def _q5_1(x: Tensor) -> tuple[Tensor, ...]:
     bits = _nibbles(x[..., 8:], 16) | _fifth_bits(x[..., 4:8])
     return bits.flatten(1).view(torch.int8), _float16_at(x, 0), _float16_at(x, 2)
+
+
+def _mxfp4(x: Tensor) -> tuple[Tensor, ...]:
+    return _pairs(_nibbles(x[..., 1:], 16)), x[..., 0].contiguous()
 
 
 def _q4_k(x: Tensor) -> tuple[Tensor, ...]:
@@ -121,6 +129,7 @@ EQUIVALENT_TYPES: dict[str, tuple[str, Callable[[Tensor], tuple[Tensor, ...]]]] 
     "Q4_1": ("UINT4_OFFSET", _q4_1),
     "Q5_0": ("INT8_32", _q5_0),
     "Q5_1": ("INT8_OFFSET", _q5_1),
+    "MXFP4": ("FP4_32", _mxfp4),
     "Q4_K": ("UINT4_K", _q4_k),
     "Q5_K": ("INT8_K", _q5_k),
     "Q6_K": ("INT8_K16", _q6_k),
