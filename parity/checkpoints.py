@@ -15,6 +15,7 @@ import numpy as np
 from zoo.errors import InputError, nearest
 from zoo.weights import RawTensor
 from zoo.weights.safetensors import write_safetensors
+from zoo.weights.stacked_experts import stack, stacks_of
 
 from .drawing import draw
 from .specs import SPECS, Size, Spec, config_of, tensors
@@ -28,7 +29,10 @@ def build(spec_name: str, folder: Path, size: Size = "tiny", seed: int = 0) -> P
     spec = SPECS[spec_name]
     config = config_of(spec, size)
     folder.mkdir(parents=True, exist_ok=True)
-    stored = {name: _to_raw(array, spec.dtype) for name, array in _arrays(spec, config, seed)}
+    arrays = dict(_arrays(spec, config, seed))
+    for name, experts in stacks_of(arrays).items() if spec.model_class.name_map.stacks_experts else ():
+        arrays[name] = stack([[arrays.pop(part) for part in expert] for expert in experts])
+    stored = {name: _to_raw(array, spec.dtype) for name, array in arrays.items()}
     _write_weights(folder, stored, spec.format)
     write_json(folder / "config.json", config)
     spec.write_files(folder, config)

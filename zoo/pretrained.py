@@ -259,6 +259,7 @@ class Pretrained(Trainable):
         from .weights.adapter import Adapter
         from .weights.files import non_finite
         from .weights.quantised_source import as_quantised_source
+        from .weights.stacked_experts import separate_experts
 
         own = config.part(cls.config_class)
         if own is None:
@@ -279,6 +280,7 @@ class Pretrained(Trainable):
         source = checkpoint.open_weights()
         try:
             source = as_quantised_source(source, config.extra)
+            source = separate_experts(source) if cls.name_map.stacks_experts else source
             adapted = source
             if adapter is not None:
                 ties = cls.ties(config)

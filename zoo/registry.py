@@ -511,6 +511,7 @@ FAMILIES: dict[str, Family] = {
     "gpt_bigcode": Family(module="zoo.models.gpt_bigcode", prefix="GPTBigCode", heads=_DECODER[:3]),
     "gpt_neo": Family(module="zoo.models.gpt_neo", prefix="GPTNeo", heads=_DECODER[:3]),
     "gpt_neox": Family(module="zoo.models.gpt_neox", prefix="GPTNeoX", heads=_DECODER),
+    "gpt_oss": Family(module="zoo.models.gpt_oss", prefix="GptOss", heads=_DECODER[:4]),
     "gptj": Family(module="zoo.models.gptj", prefix="GPTJ", heads=_DECODER[:2]),
     "granite": Family(module="zoo.models.granite", prefix="Granite", heads=_DECODER[:2]),
     "helium": Family(module="zoo.models.helium", prefix="Helium", heads=_DECODER[:4]),

@@ -27,6 +27,7 @@ from .quant import QuantRows, QuantTensor
 from .typing import Array
 from .weights.packed_names import QUANT_METHOD, stored_fields
 from .weights.safetensors import write_tensors
+from .weights.stacked_experts import stack, stacks_of
 
 if TYPE_CHECKING:
     from .weights import TensorPart
@@ -97,10 +98,14 @@ class _Unsaved(NamedTuple):
     was: str  # its element type in the file that was read
     dtype: str  # the element type in the new file
     transposed: bool = False  # whether files have it so
+    parts: Sequence[Sequence[Any]] = ()  # a stack in place of the array: those of each expert
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape in the file."""
+        if self.parts:
+            rows, *columns = self.parts[0][0].shape
+            return len(self.parts), *columns, rows * len(self.parts[0])
         shape = tuple(self.array.shape)
         return shape[::-1] if self.transposed else shape
 
@@ -124,6 +129,9 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
                 else:
                     was = part.dtype if part.dtype in _FLOATS else "F32"
                     out[name] = _Unsaved(rows, was, dtype or was, model.name_map.transposes(name, was))
+    for name, experts in stacks_of(out).items() if model.name_map.stacks_experts else ():
+        parts = [[out.pop(part) for part in expert] for expert in experts]
+        out[name] = parts[0][0]._replace(array=None, parts=parts)
     for name, (array, was) in model._only_saved.items():
         out[name] = _Unsaved(array, was, dtype or was if was in _FLOATS else was)
     return out
@@ -149,6 +157,8 @@ def rows_of(array: Any, parts: Sequence[TensorPart]) -> Iterator[tuple[TensorPar
 
 
 def _convert(name: str, tensor: _Unsaved) -> np.ndarray:
+    if tensor.parts:
+        return stack([[_convert(name, part) for part in expert] for expert in tensor.parts])
     if isinstance(tensor.array, np.ndarray) and tensor.dtype not in _FLOATS:  # a counter
         return tensor.array
     of = tensor.array.arrays[0] if isinstance(tensor.array, QuantRows) else tensor.array

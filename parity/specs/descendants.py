@@ -34,6 +34,14 @@ _QWEN |= {"rope_theta": 1000000.0, "num_experts_per_tok": 4, "moe_intermediate_s
 _QWEN |= {"shared_expert_intermediate_size": 5632, "decoder_sparse_step": 1, "use_sliding_window": False}
 _QWEN |= {"sliding_window": 32768, "max_window_layers": 21, "bos_token_id": 151643, "eos_token_id": 151643}
 
+_GPT_OSS = {"vocab_size": 201088, "hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 24}
+_GPT_OSS |= {"num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "max_position_embeddings": 131072}
+_GPT_OSS |= {"num_local_experts": 32, "num_experts_per_tok": 4, "swiglu_limit": 7.0, "sliding_window": 128}
+_GPT_OSS |= {"rms_norm_eps": 1e-5, "rope_theta": 150000, "attention_bias": True, "tie_word_embeddings": False}
+_GPT_OSS |= {"layer_types": ["sliding_attention", "full_attention"] * 12, "eos_token_id": 200002}
+_YARN = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096}
+_GPT_OSS |= {"rope_scaling": {**_YARN, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}}
+
 _COHERE = {"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40}
 _COHERE |= {"num_attention_heads": 64, "num_key_value_heads": 64, "max_position_embeddings": 8192}
 _COHERE |= {"layer_norm_eps": 1e-5, "logit_scale": 0.0625, "rope_theta": 8000000.0, "use_qk_norm": False}
@@ -91,6 +99,16 @@ _TINY_EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
 _mixtral = partial(
     _spec, model_type="mixtral", prefix="Mixtral", base=_MIXTRAL, small=_TINY_EXPERTS, gains={".gate": 4.5}
 )
+_gpt_oss = partial(
+    _spec,
+    model_type="gpt_oss",
+    prefix="GptOss",
+    base=_GPT_OSS,
+    # A bound that gates reach.
+    small={**_TINY_EXPERTS, "head_dim": 16, "intermediate_size": 48, "sliding_window": 5, "swiglu_limit": 0.6}
+    | {"layer_types": ["sliding_attention", "full_attention"] * 2},
+    gains={"mlp.router": 4.5},
+)
 _qwen_moe = partial(
     _spec,
     model_type="qwen2_moe",
@@ -125,6 +143,8 @@ SPECS: dict[str, Spec] = {
     "EXAONE-4.0-1.2B": _exaone4("LGAI-EXAONE/EXAONE-4.0-1.2B", full=True),
     "exaone4-windows": _exaone4("LGAI-EXAONE/EXAONE-4.0-32B", config={"tie_word_embeddings": False}, tiny=_WINDOWS),
     **_heads(_exaone4, "exaone4"),
+    "gpt-oss-20b": _gpt_oss("openai/gpt-oss-20b"),
+    **_heads(_gpt_oss, "gpt-oss", "bare", "classifier", "tagger"),
     "c4ai-command-r-v01": _cohere("CohereLabs/c4ai-command-r-v01"),
     "c4ai-command-r-plus": _cohere("CohereLabs/c4ai-command-r-plus", config={"use_qk_norm": True}),
     **_heads(_cohere, "cohere", "bare"),

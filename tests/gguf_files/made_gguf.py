@@ -13,6 +13,7 @@ import pytest
 import zoo
 from zoo.ops import on_numpy
 from zoo.weights.files import open_weights
+from zoo.weights.stacked_experts import ExpertsSource
 
 gguf: Any = pytest.importorskip("gguf", reason="needs gguf, which makes the files")
 OWN = Path(zoo.__file__).parent / "data" / "stories260k"
@@ -26,7 +27,7 @@ def permuted(x: np.ndarray, heads: int) -> np.ndarray:
 
 
 def tensors_of(folder: Path) -> dict[str, np.ndarray]:
-    source = open_weights(folder)
+    source = ExpertsSource(open_weights(folder))
     return {
         n: np.asarray(on_numpy.to_parameter(cast(Any, source.read(n)), n, None, "cpu"))
         for n in source.names()
@@ -102,7 +103,8 @@ def write_decoder(folder: Path, path: Path, architecture: str, kind: str = "F32"
             x = permuted(x, heads if "q_proj" in name else groups)
         if architecture in ("gemma", "gemma2", "gemma3", "nemotron") and name.endswith("norm.weight"):
             x = x + 1
-        put(writer, str(names.get_name(name, try_suffixes=(".weight", ".bias"))), x, kind)
+        found = str(names.get_name(name, try_suffixes=(".weight", ".bias")))
+        put(writer, f"{found}.weight" if found.endswith("attn_sinks") else found, x, kind)
     return finish(writer, path)
 
 

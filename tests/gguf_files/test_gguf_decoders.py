@@ -70,6 +70,22 @@ DECODERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "nemotron": ("nemotron", {"partial_rotary_factor": 0.5}, {"rope__dimension_count": 4}),
     "hunyuan-dense": ("hunyuan_v1_dense", {"head_dim": 16}, {}),
     "olmoe": ("olmoe", {"num_experts": 4, "num_experts_per_tok": 2}, {"expert_count": 4, "expert_used_count": 2}),
+    "gpt-oss": (
+        "gpt_oss",
+        {"head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 8}
+        | {
+            "rope_scaling": {
+                "rope_type": "yarn",
+                "factor": 8.0,
+                "original_max_position_embeddings": 12,
+                "truncate": False,
+            }
+        }
+        | {"rope_parameters": None},
+        {**WINDOW, "expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 96}
+        | {"rope__scaling__type": "yarn", "rope__scaling__factor": 8.0}
+        | {"rope__scaling__original_context_length": 12},
+    ),
     "ernie4_5": ("ernie4_5", {"head_dim": 16}, {}),
     "command-r": ("cohere", {"logit_scale": 0.25, "use_qk_norm": True}, {"logit_scale": 0.25}),
     "stablelm": (

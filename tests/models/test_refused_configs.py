@@ -83,6 +83,8 @@ REFUSED = [
     ("hunyuan_v1_dense", {"rope_scaling": {"type": "dynamic", "alpha": -1.0}}, ConfigError),
     ("nemotron", {"norm_eps": 0.0}, ConfigError),
     ("olmoe", {"clip_qkv": 8.0}, UnsupportedError),
+    ("gpt_oss", {"hidden_act": "gelu"}, UnsupportedError),
+    ("gpt_oss", {"num_local_experts": 4, "num_experts_per_tok": 5}, ConfigError),
     ("ministral", {"layer_types": ["full_attention"]}, ConfigError),
     ("gemma2", {"use_bidirectional_attention": True}, UnsupportedError),
     ("gemma2", {"attn_logit_softcapping": 0.0}, ConfigError),

@@ -74,7 +74,7 @@ def test_attention_with_a_cap(lib, T, groups, given):
 
 @pytest.mark.parametrize(("T", "groups"), [(5, 2), (1, 2), (1, 4), (70, 4), (70, 1)])
 @pytest.mark.parametrize("given", [(), ("start",), ("mask",), ("start", "mask", "bias")])
-@pytest.mark.parametrize("size", [1.0, 100.0])
+@pytest.mark.parametrize("size", [1.0, 30.0])
 def test_attention_with_sinks(lib, T, groups, given, size):
     """Sinks that take next to nothing, a part, and nearly all; scores whose exponentials overflow."""
     S = T + 6

@@ -25,6 +25,7 @@ class NameMap:
     part_renames: a part's prefix ("backbone") -> the renames below it, as those of a model of its own.
     ignored: patterns of canonical names that some files have and no model needs.
     transposed: patterns of the names of matrices that files have as (inputs, outputs), and models as (outputs, inputs).
+    stacks_experts: True if files have one tensor of all experts (see `zoo.weights.stacked_experts`).
     """
 
     prefix: str
@@ -33,6 +34,7 @@ class NameMap:
     ignored: tuple[str, ...] = ()
     transposed: tuple[str, ...] = ()
     part_renames: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    stacks_experts: bool = False
 
     def rename(self, name: str) -> str:
         """The canonical name of a tensor of a file."""
@@ -61,6 +63,10 @@ class RenamedSource:
     """
 
     def __init__(self, source: Source | Random, name_map: NameMap, *, is_base_model: bool, tied: Mapping[str, str]):
+        if name_map.stacks_experts:
+            from .stacked_experts import separate_experts
+
+            source = separate_experts(source)
         self.source, self.name_map = source, name_map
         self.origin: dict[str, str] = {}
         self.tied: dict[str, str] = {}

@@ -51,14 +51,14 @@ def as_quantised_source(source: Source, stated: Mapping[str, Any]) -> Source:
     if not isinstance(config, dict):
         raise ConfigError(f"{FIELD} is {shorten(config)}, expected an object")
     method = config.get("quant_method")
-    if method == QUANT_METHOD:
+    if method in (QUANT_METHOD, "mxfp4"):  # whose tensors say what they are
         return source
     if method is None and any(str(key).startswith("load_in_") for key in config):
         method = "bitsandbytes"
     if not isinstance(method, str) or method not in ("gptq", "awq"):
         raise UnsupportedError(
-            f"{FIELD}: quant_method {shorten(method)} is not implemented, only gptq and awq of 4 bits are"
-            f"{nearest(method, ('gptq', 'awq')) if isinstance(method, str) else ''}"
+            f"{FIELD}: quant_method {shorten(method)} is not implemented, only gptq and awq of 4 bits and mxfp4 are"
+            f"{nearest(method, ('gptq', 'awq', 'mxfp4')) if isinstance(method, str) else ''}"
         )
     scheme = _gptq(config) if method == "gptq" else _awq(config)
     names = [name.removesuffix(".qweight") for name in source.names() if name.endswith(".qweight")]

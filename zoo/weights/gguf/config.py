@@ -91,7 +91,7 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         raise UnsupportedError(f"{own}.attention.causal = False is not implemented")
     positions = m.integer("context_length")
     window = m.integer("attention.sliding_window", None)
-    if window and window < positions and own not in ("gemma2", "gemma3", "phi3"):
+    if window and window < positions and own not in WINDOW_ARCHITECTURES:
         raise UnsupportedError(f"{own}.attention.sliding_window = {window} is not implemented")
     if "rope_factors_long.weight" in tensors:
         raise UnsupportedError("rope_factors_long.weight, of longrope, is not implemented")
@@ -115,7 +115,7 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         "tie_word_embeddings": "output.weight" not in tensors,
         "bos_token_id": token_id(m, "bos", vocabulary),
         "eos_token_id": token_id(m, "eos", vocabulary),
-        **({} if own not in ("gemma2", "gemma3", "phi3") else {"sliding_window": window or None}),
+        **({} if own not in WINDOW_ARCHITECTURES else {"sliding_window": window or None}),
         **({} if rotated == size else {"partial_rotary_factor": rotated / size}),
         **experts,
         **(_gemma3(m, size, width // heads) if own == "gemma3" else {}),
@@ -125,7 +125,13 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
 
 # llama.cpp's name of an architecture -> transformers' model_type, if it is another.
 MODEL_TYPES = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe", "command-r": "cohere", "phi2": "phi"}
-MODEL_TYPES |= {"hunyuan-dense": "hunyuan_v1_dense"}
+MODEL_TYPES |= {"hunyuan-dense": "hunyuan_v1_dense", "gpt-oss": "gpt_oss"}
+WINDOW_ARCHITECTURES = (
+    "gemma2",
+    "gemma3",
+    "phi3",
+    "gpt-oss",
+)  # the architectures with layers of which a token sees some
 PARTLY_ROTATED = (
     "phi3",
     "phi2",
@@ -177,7 +183,13 @@ SETTINGS: dict[str, Callable[[Metadata, Mapping[str, TensorEntry]], dict[str, An
     },
     "stablelm": _stablelm,
     "gemma2": _gemma2,
+    "gpt-oss": lambda m, tensors: {"rope_scaling": _without_rounding(_scaling(m))},
 }
+
+
+def _without_rounding(scaling: dict[str, Any] | None) -> dict[str, Any] | None:
+    """gpt-oss's yarn, whose ramp ends between features."""
+    return scaling if scaling is None else {**scaling, "truncate": False}
 
 
 def _mixtral(m: Metadata) -> dict[str, Any]:
@@ -207,7 +219,14 @@ def _olmoe(m: Metadata) -> dict[str, Any]:
     }
 
 
-EXPERTS: dict[str, Callable[[Metadata], dict[str, Any]]] = {"qwen3moe": _experts, "olmoe": _olmoe}
+def _gpt_oss(m: Metadata) -> dict[str, Any]:
+    """gpt-oss's, whose width is said as that of an MLP too."""
+    width = m.integer("feed_forward_length")
+    _require_value(m, "expert_feed_forward_length", width)
+    return _mixtral(m)
+
+
+EXPERTS: dict[str, Callable[[Metadata], dict[str, Any]]] = {"qwen3moe": _experts, "olmoe": _olmoe, "gpt-oss": _gpt_oss}
 
 
 def _gemma3(m: Metadata, size: int, share: int) -> dict[str, Any]:

@@ -113,6 +113,16 @@ NAMES: dict[str, Names] = {
         },
     ),
     "olmoe": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_EXPERTS, "ffn_gate_inp": "mlp.gate"}),
+    "gpt-oss": replace(
+        _LLAMA,
+        layer={
+            **_LLAMA.layer,
+            **_EXPERTS,
+            "attn_sinks": "self_attn.sinks",
+            "ffn_gate_inp": "mlp.router",
+            "post_attention_norm": "post_attention_layernorm",
+        },
+    ),
     "seed_oss": replace(_LLAMA, layer={**_LLAMA.layer, "post_attention_norm": "post_attention_layernorm"}),
     "ernie4_5": _LLAMA,
     "command-r": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS}),

@@ -73,8 +73,9 @@ class GGUFFile(ListedFile):
 
 
 def _separate(name: str, entry: TensorEntry) -> Iterator[tuple[str, TensorEntry]]:
-    """A tensor by its name; of the experts' matrices (E, F, D), which are one tensor, each by its own name."""
-    if EXPERT not in name or len(entry.shape) != 3 or not entry.shape[0]:
+    """A tensor by its name; of the experts' matrices (E, F, D) or biases (E, F), which are one tensor, each by its own
+    name."""
+    if EXPERT not in name or len(entry.shape) != 2 + name.endswith(".weight") or not entry.shape[0]:
         yield name, entry
         return
     size = (entry.end - entry.begin) // entry.shape[0]

@@ -41,6 +41,11 @@ _TEKKEN = _pattern(
     rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER_CASE}*{_LOWER_CASE}+|[^\r\n\p{{L}}\p{{N}}]?{_UPPER_CASE}+{_LOWER_CASE}*|\p{{N}}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+_O200K = _pattern(
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER_CASE}*{_LOWER_CASE}+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER_CASE}+{_LOWER_CASE}*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{{N}}{{1,3}}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 
 # The first name of a kind is the one that an export writes.
 SPLITS: dict[str, Split] = {
@@ -51,6 +56,7 @@ SPLITS: dict[str, Split] = {
         ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"), Split(_SMOLLM)
     ),
     **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "stablelm2", "megrez", "hunyuan"), Split(_QWEN2)),
+    "gpt-4o": Split(_O200K),
     "tekken": Split(_TEKKEN, True, True),
 }
 
