@@ -286,20 +286,21 @@ class DepthwiseConv2d(FoldedModule):
         bias: bool = True,
         act: str | None = None,
         norm: BatchNorm | None = None,
+        padding: int | None = None,
+        dilation: int = 1,
     ):
         self.weight = w.get("weight", (channels, 1, *ops.pair(kernel)))
         self.bias = w.get("bias", (channels,)) if bias else None
-        self.stride, self.act, self.norm = stride, ops.activation(act), norm
+        self.stride, self.padding, self.dilation = stride, padding, dilation
+        self.act, self.norm = ops.activation(act), norm
         self._folded = norm.fold(self.weight, self.bias) if norm else (self.weight, self.bias)
 
     def __call__(self, x: Array) -> Array:
-        """x (B, Y, X, channels) -> (B, Y', X', channels), Y / stride rounded up."""
-        if self._folded is None:
-            if self.norm is None:
-                return ops.depthwise_conv2d(x, self.weight, self.bias, self.act, self.stride)
-            y = self.norm(ops.depthwise_conv2d(x, self.weight, self.bias, None, self.stride))
-            return ops.activate(y, self.act)
-        return ops.depthwise_conv2d(x, *self._folded, self.act, self.stride)
+        """x (B, Y, X, channels) -> (B, Y', X', channels); without `padding`, Y / stride rounded up."""
+        size = self.stride, self.padding, self.dilation
+        if self._folded is None and self.norm:
+            return ops.activate(self.norm(ops.depthwise_conv2d(x, self.weight, self.bias, None, *size)), self.act)
+        return ops.depthwise_conv2d(x, *(self._folded or (self.weight, self.bias)), self.act, *size)
 
 
 class ConvTranspose2d(FoldedModule):
@@ -321,11 +322,9 @@ class ConvTranspose2d(FoldedModule):
 
     def __call__(self, x: Array) -> Array:
         """x (B, Y, X, c_in) -> (B, Y', X', c_out)."""
-        if self._folded is None:
-            if self.norm is None:
-                return ops.conv_transpose2d(x, self.weight, self.bias, self.stride, act=self.act)
+        if self._folded is None and self.norm:
             return ops.activate(self.norm(ops.conv_transpose2d(x, self.weight, self.bias, self.stride)), self.act)
-        return ops.conv_transpose2d(x, *self._folded, self.stride, act=self.act)
+        return ops.conv_transpose2d(x, *(self._folded or (self.weight, self.bias)), self.stride, act=self.act)
 
 
 def modules(node: Any) -> Iterator[Module]:

@@ -350,6 +350,20 @@ FAMILIES: dict[str, Family] = {
         processor="ConvNextImageProcessor",
         stages={"layer": "encoder.stages"},
     ),
+    "mobilenet_v2": Family(
+        module="zoo.models.mobilenet_v2",
+        prefix="MobileNetV2",
+        heads=("Model", "ForImageClassification", "ForSemanticSegmentation"),
+        processor="MobileNetV2ImageProcessor",
+        stages={"layer": "layer"},
+    ),
+    "efficientnet": Family(
+        module="zoo.models.efficientnet",
+        prefix="EfficientNet",
+        heads=("Model", "ForImageClassification"),
+        processor="EfficientNetImageProcessor",
+        stages={"layer": "encoder.blocks"},
+    ),
     "hgnet_v2": Family(
         module="zoo.models.hgnet_v2",
         prefix="HGNetV2",

@@ -255,11 +255,20 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, act=None, resi
     return ACT[post](out if residual is None else out + _f64(residual))
 
 
-def depthwise_conv2d(x, weight, bias=None, act=None, stride=1):
-    padding: Any = tuple(n // 2 for n in weight.shape[2:])
-    one = [conv2d(x[..., c : c + 1], weight[c : c + 1], None, stride, padding) for c in range(len(weight))]
+def depthwise_conv2d(x, weight, bias=None, act=None, stride=1, padding=None, dilation=1):
+    if padding is None:
+        padding = tuple(n // 2 * d for n, d in zip(weight.shape[2:], np.broadcast_to(dilation, 2), strict=True))
+    of: Any = stride, padding, dilation
+    one = [conv2d(x[..., c : c + 1], weight[c : c + 1], None, *of) for c in range(len(weight))]
     out = np.concatenate(one, -1)
     return ACT[act](out if bias is None else out + _f64(bias))
+
+
+def pad_images(x, rows, columns):
+    B, Y, X, C = x.shape
+    out = np.zeros((B, rows[0] + Y + rows[1], columns[0] + X + columns[1], C))
+    out[:, rows[0] : rows[0] + Y, columns[0] : columns[0] + X] = x
+    return out
 
 
 def grouped_conv1d(x, weight, bias, groups, act=None):

@@ -75,6 +75,14 @@ def test_depthwise_conv2d(stride, act):
     check(both(ops), both(naive), [("B", "Y", "X", 4)], [weight, bias])
 
 
+@pytest.mark.parametrize("stride", [1, (1, 2)])
+def test_depthwise_conv2d_in_other_places(stride):
+    def both(f):
+        return lambda x, w: f.depthwise_conv2d(f.pad_images(x, (0, 1), (2, 1)), w, None, "relu6", stride, 0, (1, 2))
+
+    check(both(ops), both(naive), [("B", "Y", "X", 4)], [random(4, 1, 3, 2)])
+
+
 @pytest.mark.parametrize("kernel", [4, 5])
 @pytest.mark.parametrize("act", [None, "gelu"])
 def test_grouped_conv1d(kernel, act):

@@ -263,6 +263,30 @@ def test_depthwise_conv2d(kernel, stride, act, image, lib, rng):
         check(found, naive.depthwise_conv2d(x, weight, b, act, stride))
 
 
+@pytest.mark.parametrize("kernel", [(3, 3), (4, 2)])
+@pytest.mark.parametrize("padding", [0, 1, (2, 0)])
+@pytest.mark.parametrize("dilation", [1, (2, 1)])
+@pytest.mark.parametrize("stride", [1, (1, 2)])
+def test_depthwise_conv2d_in_other_places(kernel, padding, dilation, stride, image, lib, rng):
+    x, weight = image(2, 8, 7, 5), rng.standard_normal((5, 1, *kernel)).astype(np.float32)
+    of = None, "relu", stride, padding, dilation
+    check(ops.depthwise_conv2d(lib(x), lib(weight), *of), naive.depthwise_conv2d(x, weight, *of))
+    check(
+        ops.depthwise_conv2d(lib(x), lib(weight[..., :3, :1]), dilation=dilation),
+        naive.depthwise_conv2d(x, weight[..., :3, :1], dilation=dilation),
+    )
+
+
+def test_depthwise_conv2d_of_images_smaller_than_the_kernel(lib):
+    with pytest.raises(InputError, match="an image of 4 x 2 is smaller than a kernel of 3"):
+        ops.depthwise_conv2d(lib(np.ones((1, 4, 2, 3), np.float32)), lib(np.ones((3, 1, 3, 3), np.float32)), padding=0)
+
+
+def test_pad_images(image, lib):
+    for x, rows, columns in ((image(2, 3, 4, 5), (1, 2), (0, 3)), (image(1, 1, 1, 2), (0, 1), (0, 1))):
+        check(ops.pad_images(lib(x), rows, columns), naive.pad_images(x, rows, columns))
+
+
 @pytest.mark.parametrize("kernel", [1, 4, 5])
 @pytest.mark.parametrize("act", [None, "gelu"])
 def test_grouped_conv1d(kernel, act, lib, rng, monkeypatch):

@@ -180,6 +180,28 @@ PRESETS = {
             "do_pad": True,
         },
     ),
+    "MobileNetV2": Preset(
+        {
+            **_VIT,
+            "size": {"shortest_edge": 256},
+            "do_center_crop": True,
+            "crop_size": {"height": 224, "width": 224},
+        },
+        square=False,
+        pads=False,
+    ),
+    # Whose images are divided by the standard deviation twice (`include_top`), or moved to -1 ... 1 (`rescale_offset`).
+    "EfficientNet": Preset(
+        {
+            **_VIT,
+            "size": {"height": 346, "width": 346},
+            "resample": BICUBIC,
+            "crop_size": {"height": 289, "width": 289},
+            "rescale_offset": False,
+            "include_top": True,
+        },
+        pads=False,
+    ),
     "Segformer": Preset(
         {**_VIT, "size": 512, "image_mean": IMAGENET_MEAN, "image_std": IMAGENET_STD}, crops=False, pads=False
     ),

@@ -400,10 +400,13 @@ def _table(values: dict[str, Any], rescale: bool, normalise: bool) -> np.ndarray
             table = table * float(factor)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # refused below
         table = table.astype(np.float32)
+        if rescale and _flag("rescale_offset", values.get("rescale_offset")):
+            table -= 1
+        std = _channels("image_std", values["image_std"])
         if normalise:
-            table = (table - _channels("image_mean", values["image_mean"])) / _channels(
-                "image_std", values["image_std"]
-            )
+            table = (table - _channels("image_mean", values["image_mean"])) / std
+        if _flag("include_top", values.get("include_top")):
+            table = table / std
     if not np.isfinite(table).all():
         raise ConfigError("rescale_factor, image_mean and image_std give values that are not finite")
     return table

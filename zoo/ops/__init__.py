@@ -47,6 +47,7 @@ from .vision import from_windows as from_windows
 from .vision import interpolate as interpolate
 from .vision import max_pool2d as max_pool2d
 from .vision import merge_convs as merge_convs
+from .vision import pad_images as pad_images
 from .vision import pair as pair
 from .vision import pixel_shuffle as pixel_shuffle
 from .vision import prepare_conv as prepare_conv

@@ -33,9 +33,7 @@ def conv2d(
     is the result of `prepare_conv`; if `reads_prepared_weights`, the weight's elements are then not read.
     """
     stride, padding, dilation = pair(stride), pair(padding), pair(dilation)
-    for size, k, p, d in zip(x.shape[1:3], weight.shape[2:], padding, dilation, strict=True):
-        if size + 2 * p < d * (k - 1) + 1:
-            raise InputError(f"an image of {x.shape[1]} x {x.shape[2]} is smaller than a kernel of {d * (k - 1) + 1}")
+    check_kernel(x, weight.shape[2:], padding, dilation)
     return backend(x).conv2d(x, weight, bias, stride, padding, dilation, act, residual, post, prepared)
 
 
@@ -50,13 +48,26 @@ def depthwise_conv2d(
     bias: Array | None = None,
     act: str | None = None,
     stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] | None = None,
+    dilation: int | tuple[int, int] = 1,
 ) -> Array:
     """act(convolution of each channel by itself + bias), over images with zeros around them.
 
-    x (B, Y, X, C), weight (C, 1, kY, kX) of odd sizes, bias (C,) -> (B, Y', X', C), where Y' is Y / stride rounded up.
-    `act` is a value of `ACTIVATIONS`.
+    x (B, Y, X, C), weight (C, 1, kY, kX), bias (C,) -> (B, Y', X', C), as `conv2d` has them.  Without a `padding`, for
+    weights of odd sizes, Y' is Y / stride rounded up.  `act` is a value of `ACTIVATIONS`.
     """
-    return backend(x).depthwise_conv2d(x, weight, bias, act, pair(stride))
+    stride, dilation, (kY, kX) = pair(stride), pair(dilation), weight.shape[2:]
+    padding = (kY // 2 * dilation[0], kX // 2 * dilation[1]) if padding is None else pair(padding)
+    check_kernel(x, (kY, kX), padding, dilation)
+    return backend(x).depthwise_conv2d(x, weight, bias, act, stride, padding, dilation)
+
+
+def pad_images(x: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
+    """Images with zeros around them: rows above and below, columns on the left and on the right.
+
+    x (B, Y, X, C) -> (B, Y + sum(rows), X + sum(columns), C).
+    """
+    return backend(x).pad_images(x, rows, columns)
 
 
 def conv_transpose2d(
@@ -177,6 +188,13 @@ def windows(x: Array, size: int, shift: int = 0) -> Array:
 def from_windows(x: Array, size: int, grid: tuple[int, int], shift: int = 0) -> Array:
     """The images that `windows` was given.  x (B n, size size, C), grid (Y, X) -> (B, Y, X, C)."""
     return backend(x).from_windows(x, size, grid, shift)
+
+
+def check_kernel(x: Array, kernel: Sequence[int], padding: tuple[int, int], dilation: tuple[int, int]) -> None:
+    """Refuse images (B, Y, X, C) that are smaller than a convolution's kernel."""
+    for size, k, p, d in zip(x.shape[1:3], kernel, padding, dilation, strict=True):
+        if size + 2 * p < d * (k - 1) + 1:
+            raise InputError(f"an image of {x.shape[1]} x {x.shape[2]} is smaller than a kernel of {d * (k - 1) + 1}")
 
 
 def pair(value: int | tuple[int, int]) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from .conv import conv2d, conv_transpose2d, fold_norm, merge_convs, prepare_conv
 from .conv1d import fold_weight_norm, grouped_conv1d
 from .decoder import glu, rope, rope_write_, rotary, write_
 from .depthwise import depthwise_conv2d
+from .images import pad_images
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax
 from .pool import (

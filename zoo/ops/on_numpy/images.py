@@ -39,3 +39,7 @@ def pad_block(x: np.ndarray, y: tuple[int, int], z: tuple[int, int], fill: float
     inner[:, :, :left], inner[:, :, right:] = fill, fill
     np.copyto(inner[:, :, left:right], x[:, y[0] + top : y[0] + bottom, z[0] + left : z[0] + right])
     return out
+
+
+def pad_images(x: np.ndarray, rows: tuple[int, int], columns: tuple[int, int]) -> np.ndarray:
+    return np.pad(x, ((0, 0), rows, columns, (0, 0)))

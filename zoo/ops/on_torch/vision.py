@@ -36,9 +36,15 @@ def conv2d(
     return ACT[post](y if residual is None else y + residual)
 
 
-def depthwise_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None, act: str | None, stride: Pair) -> Tensor:
-    padding = weight.shape[2] // 2, weight.shape[3] // 2
-    return ACT[act](F.conv2d(_planes(x), weight, bias, stride, padding, groups=len(weight)).permute(0, 2, 3, 1))
+def depthwise_conv2d(
+    x: Tensor, weight: Tensor, bias: Tensor | None, act: str | None, stride: Pair, padding: Pair, dilation: Pair
+) -> Tensor:
+    y = F.conv2d(_planes(x), weight, bias, stride, padding, dilation, groups=len(weight))
+    return ACT[act](y.permute(0, 2, 3, 1))
+
+
+def pad_images(x: Tensor, rows: Pair, columns: Pair) -> Tensor:
+    return F.pad(x, (0, 0, *columns, *rows))
 
 
 def prepare_conv(weight: Tensor, stride: Pair, dilation: Pair) -> Tensor | None:

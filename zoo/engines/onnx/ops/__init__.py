@@ -62,6 +62,7 @@ from .vision import (
     logit,
     max_pool2d,
     merge_convs,
+    pad_images,
     pixel_shuffle,
     prepare_conv,
     sample,

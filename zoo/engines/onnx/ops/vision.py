@@ -57,12 +57,21 @@ def conv2d(
     return image(activate(y if residual is None else y + planes(residual), post))
 
 
-def depthwise_conv2d(x: Symbol, weight: Symbol, bias: Symbol | None, act: str | None, stride: Pair) -> Symbol:
+def depthwise_conv2d(
+    x: Symbol, weight: Symbol, bias: Symbol | None, act: str | None, stride: Pair, padding: Pair, dilation: Pair
+) -> Symbol:
     (B, *size, C), (_, _, *kernel) = x.shape, weight.shape
     inputs = [planes(x), weight] if bias is None else [planes(x), weight, bias]
-    window = {"kernel_shape": kernel, "strides": list(stride), "pads": [n // 2 for n in kernel] * 2, "group": C}
-    Y, X = ((n + s - 1) // s if s > 1 else n for n, s in zip(size, stride, strict=True))
+    window = {"kernel_shape": kernel, "strides": list(stride), "pads": [*padding, *padding], "group": C}
+    window["dilations"] = list(dilation)
+    Y, X = (_windows(*of) for of in zip(size, kernel, stride, padding, dilation, strict=True))
     return image(activate(x.new("Conv", inputs, (B, C, Y, X), **window), act))
+
+
+def pad_images(x: Symbol, rows: Pair, columns: Pair) -> Symbol:
+    B, Y, X, C = x.shape
+    pads = np.array([n for side in (0, 1) for n in (0, 0, rows[side], columns[side])])
+    return image(planes(x).new("Pad", [planes(x), pads], (B, C, Y + sum(rows), X + sum(columns))))
 
 
 def _windows(n: int, kernel: int, stride: int, padding: int, dilation: int) -> int:

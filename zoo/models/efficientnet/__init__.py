@@ -1,0 +1,4 @@
+"""EfficientNet: https://arxiv.org/abs/1905.11946"""
+
+from .config import *
+from .model import *
