@@ -244,13 +244,14 @@ class Conv2d(FoldedModule):
         act: str | None = None,
         norm: BatchNorm | None = None,
         post: str | None = None,
+        groups: int = 1,
     ):
-        self.weight = w.get("weight", (c_out, c_in, *ops.pair(kernel)))
+        self.weight, self.groups = w.get("weight", (c_out, c_in // groups, *ops.pair(kernel))), groups
         self.bias = w.get("bias", (c_out,)) if bias else None
         self.stride, self.padding, self.dilation = stride, padding, dilation
         self.act, self.post, self.norm = ops.activation(act), ops.activation(post), norm
         self._folded = norm.fold(self.weight, self.bias) if norm else (self.weight, self.bias)
-        self._prepared = ops.prepare_conv(self._folded[0], stride, dilation)
+        self._prepared = ops.prepare_conv(self._folded[0], stride, dilation) if groups == 1 else None
         if norm and self._prepared is not None:  # only the weight's shape is still used
             self._folded = self.weight, self._folded[1]
 
@@ -261,17 +262,15 @@ class Conv2d(FoldedModule):
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
         """x (B, Y, X, c_in), residual (B, Y', X', c_out) -> (B, Y', X', c_out)."""
         size = self.stride, self.padding, self.dilation
-        if self._folded is None:
-            if self.norm is None:
-                return ops.conv2d(x, self.weight, self.bias, *size, self.act, residual, self.post)
-            y = ops.activate(self.norm(ops.conv2d(x, self.weight, self.bias, *size)), self.act)
+        if self._folded is None and self.norm:
+            y = ops.activate(self.norm(ops.conv2d(x, self.weight, self.bias, *size, groups=self.groups)), self.act)
             return ops.activate(y if residual is None else y + residual, self.post)
-        weight, bias = self._folded
+        weight, bias = self._folded or (self.weight, self.bias)
         if (
             self.norm and self._prepared is not None and not ops.reads_prepared_weights(x)
         ):  # the model was moved to another device
             weight, bias = self.norm.fold(self.weight, self.bias)
-        return ops.conv2d(x, weight, bias, *size, self.act, residual, self.post, self._prepared)
+        return ops.conv2d(x, weight, bias, *size, self.act, residual, self.post, self._prepared, self.groups)
 
 
 class DepthwiseConv2d(FoldedModule):

@@ -350,6 +350,13 @@ FAMILIES: dict[str, Family] = {
         processor="ConvNextImageProcessor",
         stages={"layer": "encoder.stages"},
     ),
+    "regnet": Family(
+        module="zoo.models.regnet",
+        prefix="RegNet",
+        heads=("Model", "ForImageClassification"),
+        processor="ConvNextImageProcessor",
+        stages={"layer": "encoder.stages"},
+    ),
     "mobilenet_v2": Family(
         module="zoo.models.mobilenet_v2",
         prefix="MobileNetV2",

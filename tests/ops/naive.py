@@ -239,7 +239,14 @@ def gather_bias(table, index):
     return np.array([[[_f64(table)[i, h] for i in row] for row in index] for h in range(table.shape[1])])[None]
 
 
-def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, act=None, residual=None, post=None):
+def conv2d(
+    x, weight, bias=None, stride=1, padding=0, dilation=1, act=None, residual=None, post=None, prepared=None, groups=1
+):
+    if groups > 1:
+        parts = zip(np.split(x, groups, -1), np.split(weight, groups), strict=True)
+        out = np.concatenate([conv2d(*part, None, stride, padding, dilation) for part in parts], -1)
+        out = ACT[act](out if bias is None else out + _f64(bias))
+        return ACT[post](out if residual is None else out + _f64(residual))
     (sy, sx), (py, px), (dy, dx) = (np.broadcast_to(v, 2) for v in (stride, padding, dilation))
     kY, kX = weight.shape[2:]
     x = np.pad(_f64(x), ((0, 0), (py, py), (px, px), (0, 0)))

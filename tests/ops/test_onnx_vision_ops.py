@@ -75,6 +75,15 @@ def test_depthwise_conv2d(stride, act):
     check(both(ops), both(naive), [("B", "Y", "X", 4)], [weight, bias])
 
 
+def test_conv2d_of_groups(monkeypatch):
+    monkeypatch.setattr(onnx_winograd, "CHANNELS", 1)  # which is for one group
+
+    def both(f):
+        return lambda x, w, b: f.conv2d(x, w, b, 1, 1, 1, "gelu", x, "relu", groups=3)
+
+    check(both(ops), both(naive), [("B", "Y", "X", 6)], [random(6, 2, 3, 3), random(6)], on_cpu=True)
+
+
 @pytest.mark.parametrize("stride", [1, (1, 2)])
 def test_depthwise_conv2d_in_other_places(stride):
     def both(f):

@@ -263,6 +263,16 @@ def test_depthwise_conv2d(kernel, stride, act, image, lib, rng):
         check(found, naive.depthwise_conv2d(x, weight, b, act, stride))
 
 
+@pytest.mark.parametrize("groups", [2, 3, 6])
+@pytest.mark.parametrize("stride", [1, (1, 2)])
+def test_conv2d_of_groups(groups, stride, image, lib, rng):
+    x, weight = image(2, 5, 4, 6), rng.standard_normal((12, 6 // groups, 3, 3)).astype(np.float32)
+    bias, residual = rng.standard_normal(12).astype(np.float32), image(2, 5, 4 if stride == 1 else 2, 12)
+    found = ops.conv2d(lib(x), lib(weight), lib(bias), stride, 1, 1, "gelu", lib(residual), "relu", groups=groups)
+    check(found, naive.conv2d(x, weight, bias, stride, 1, 1, "gelu", residual, "relu", groups=groups))
+    check(ops.conv2d(lib(x), lib(weight), groups=groups), naive.conv2d(x, weight, groups=groups))
+
+
 @pytest.mark.parametrize("kernel", [(3, 3), (4, 2)])
 @pytest.mark.parametrize("padding", [0, 1, (2, 0)])
 @pytest.mark.parametrize("dilation", [1, (2, 1)])

@@ -24,17 +24,19 @@ def conv2d(
     residual: Array | None = None,
     post: str | None = None,
     prepared: Array | None = None,
+    groups: int = 1,
 ) -> Array:
     """post(act(convolution + bias) + residual), over images with zeros around them.
 
-    x (B, Y, X, C), weight (O, C, kY, kX), bias (O,), residual (B, Y', X', O) -> (B, Y', X', O), where
+    x (B, Y, X, C), weight (O, C / groups, kY, kX), bias (O,), residual (B, Y', X', O) -> (B, Y', X', O), where
     Y' = (Y + 2 padding - dilation (kY - 1) - 1) // stride + 1.  A pair is (vertical, horizontal).  `act` and `post` are
     values of `ACTIVATIONS`; `post` is for networks that add before their activation, as ResNets do.  `prepared`
-    is the result of `prepare_conv`; if `reads_prepared_weights`, the weight's elements are then not read.
+    is the result of `prepare_conv`; if `reads_prepared_weights`, the weight's elements are then not read.  Each of
+    `groups` equal parts of the O outputs sees the channels of one part of the C.
     """
     stride, padding, dilation = pair(stride), pair(padding), pair(dilation)
     check_kernel(x, weight.shape[2:], padding, dilation)
-    return backend(x).conv2d(x, weight, bias, stride, padding, dilation, act, residual, post, prepared)
+    return backend(x).conv2d(x, weight, bias, stride, padding, dilation, act, residual, post, prepared, groups)
 
 
 def prepare_conv(weight: Array, stride: int | tuple[int, int] = 1, dilation: int | tuple[int, int] = 1) -> Array | None:

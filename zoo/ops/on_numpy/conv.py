@@ -37,7 +37,16 @@ def conv2d(
     residual: np.ndarray | None,
     post: str | None,
     prepared: np.ndarray | None,
+    groups: int,
 ) -> np.ndarray:
+    if groups > 1:
+        x, C, O = np.ascontiguousarray(x), weight.shape[1], len(weight) // groups  # noqa: E741
+        parts = []
+        for i in range(groups):
+            own = slice(i * O, (i + 1) * O)
+            of = stride, padding, dilation, act, None if residual is None else residual[..., own], post, None, 1
+            parts.append(conv2d(x[..., i * C : (i + 1) * C], weight[own], None if bias is None else bias[own], *of))
+        return np.concatenate(parts, -1)
     B, (D, C, kY, kX) = len(x), weight.shape
     if kY == kX == 1 and padding == (0, 0):
         x, stride = x[:, :: stride[0], :: stride[1]], (1, 1)

@@ -26,12 +26,13 @@ def conv2d(
     residual: Tensor | None,
     post: str | None,
     prepared: Tensor | None,
+    groups: int,
 ) -> Tensor:
     planes, dtype = _planes(x), x.dtype
     if dtype == torch.bfloat16 and x.device.type == "cpu" and 3 < weight.shape[1] < 32:
         # With AMX torch 2.13 gives other numbers for kernels of 4 x 4 and more (oneDNN): 16 channels to 16, 4 x 4, say.
         planes, weight, bias = planes.float(), weight.float(), None if bias is None else bias.float()
-    y = F.conv2d(planes, weight, bias, stride, padding, dilation).to(dtype)
+    y = F.conv2d(planes, weight, bias, stride, padding, dilation, groups).to(dtype)
     y = ACT[act](y.permute(0, 2, 3, 1))
     return ACT[post](y if residual is None else y + residual)
 

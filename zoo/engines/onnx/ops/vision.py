@@ -39,8 +39,9 @@ def conv2d(
     residual: Symbol | None,
     post: str | None,
     prepared: Any,
+    groups: int,
 ) -> Symbol:
-    if winograd.pays(planes(x), weight, stride, dilation):
+    if groups == 1 and winograd.pays(planes(x), weight, stride, dilation):
         y = winograd.conv3x3(planes(x), weight, bias, padding)
     else:
         O, _, *kernel = weight.shape  # noqa: E741
@@ -51,6 +52,7 @@ def conv2d(
             "strides": list(stride),
             "pads": [*padding, *padding],
             "dilations": list(dilation),
+            "group": groups,
         }
         y = x.new("Conv", inputs, (x.shape[0], O, *size), **window)
     y = activate(y, act)
