@@ -9,19 +9,9 @@ import zoo
 from zoo.errors import ConfigError, InputError, UnsupportedError
 from zoo.models.efficientnet import EfficientNetConfig
 from zoo.models.mobilenet_v2 import MobileNetV2Config
-from zoo.models.mobilenet_v2.model import pad_last
 
 MOBILE = {"depth_multiplier": 0.1, "depth_divisible_by": 2, "min_depth": 2, "finegrained_output": False}
 EFFICIENT = {"width_coefficient": 0.1, "depth_coefficient": 0.5, "hidden_dim": 128}
-
-
-@pytest.mark.parametrize(
-    ("size", "stride", "zeros"), [((4, 5), 2, ((0, 1), (1, 1))), ((1, 6), 2, ((1, 1), (0, 1))), ((6, 7), 3, None)]
-)
-def test_zeros_are_those_of_tensorflow(size, stride, zeros):
-    x = np.arange(1, size[0] * size[1] + 1, dtype=np.float32).reshape(1, *size, 1)
-    zeros = zeros or ((0, 0), (1, 1))  # with a stride of 3, six pixels are two whole kernels
-    np.testing.assert_array_equal(pad_last(x, stride), np.pad(x, ((0, 0), *zeros, (0, 0))))
 
 
 @pytest.mark.parametrize("stride", [8, 16, 32])

@@ -25,6 +25,7 @@ OTHER = {
     "silu": "gelu",
     "relu": "gelu",
     "relu2": "relu",
+    "relu6": "relu",
     "quick_gelu": "gelu",
 }
 

@@ -32,15 +32,12 @@ class MobileNetV2ModelOutput(NamedTuple):
     pooler_output: Array  # (B, D)
 
 
-def pad_last(x: Array, stride: int) -> Array:
-    """The images with the zeros around them that TensorFlow has where a kernel of 3 x 3 moves in steps of `stride`: one
-    on each side, or only at the bottom and on the right where the size is a multiple of an even stride.
+def pad_last(x: Array) -> Array:
+    """The images with the zeros around them that TensorFlow has where a kernel of 3 x 3 moves in steps of 2: one on
+    each side, or where a size is even only at the bottom and on the right.
     """
-    edges = []
-    for n in x.shape[1:3]:
-        total = max(3 - (int(n % stride) or stride), 0)
-        edges.append((total // 2, total - total // 2))
-    return ops.pad_images(x, edges[0], edges[1])
+    Y, X = x.shape[1:3]
+    return ops.pad_images(x, (Y % 2, 1), (X % 2, 1))
 
 
 def pointwise(w: Weights, cfg: MobileNetV2Config, d_in: int, d_out: int, act: str | None = None) -> Conv2d:
@@ -53,7 +50,7 @@ class Depthwise(Module):
     """act(norm(convolution of each channel by itself)), 3 x 3."""
 
     def __init__(self, w: Weights, cfg: MobileNetV2Config, d: int, stride: int = 1, dilation: int = 1):
-        self.pads_last, self.stride = cfg.tf_padding and stride > 1, stride
+        self.pads_last = cfg.tf_padding and stride == 2
         padding, norm = 0 if self.pads_last else dilation, BatchNorm(w / "normalization", d, cfg.layer_norm_eps)
         self.conv = DepthwiseConv2d(
             w / "convolution", d, 3, stride, False, cfg.hidden_act, norm, padding=padding, dilation=dilation
@@ -61,7 +58,7 @@ class Depthwise(Module):
 
     def __call__(self, x: Array) -> Array:
         """x (B, Y, X, D) -> (B, y, x, D), Y / stride rounded up."""
-        return self.conv(pad_last(x, self.stride) if self.pads_last else x)
+        return self.conv(pad_last(x) if self.pads_last else x)
 
 
 class Stem(Module):
@@ -79,7 +76,7 @@ class Stem(Module):
 
     def __call__(self, pixels: Array) -> Array:
         """pixels (B, Y, X, C) -> (B, Y / 2, X / 2, D), rounded up."""
-        x = self.conv(pad_last(pixels, 2) if self.pads_last else pixels)
+        x = self.conv(pad_last(pixels) if self.pads_last else pixels)
         return self.reduce(self.depthwise(x if self.expand is None else self.expand(x)))
 
 

@@ -72,7 +72,7 @@ def depthwise_conv2d(
 
 def pad_images(x: Symbol, rows: Pair, columns: Pair) -> Symbol:
     B, Y, X, C = x.shape
-    pads = np.array([n for side in (0, 1) for n in (0, 0, rows[side], columns[side])])
+    pads = x.graph.lengths(tuple(n for side in (0, 1) for n in (0, 0, rows[side], columns[side])))
     return image(planes(x).new("Pad", [planes(x), pads], (B, C, Y + sum(rows), X + sum(columns))))
 
 
