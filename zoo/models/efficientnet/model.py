@@ -76,7 +76,7 @@ class Block(Module):
         d, act, eps = size.d_in * size.expansion, cfg.hidden_act, cfg.batch_norm_eps
         wide, last = w / "expansion", w / "projection"
         norm = BatchNorm(wide / "expand_bn", d, eps) if size.expansion > 1 else None
-        self.expand = Conv2d(wide / "expand_conv", size.d_in, d, 1, bias=False, act=act, norm=norm) if norm else None
+        self.first = Conv2d(wide / "expand_conv", size.d_in, d, 1, bias=False, act=act, norm=norm) if norm else None
         self.depthwise = Depthwise(w / "depthwise_conv", cfg, d, size)
         self.gate = Squeeze(w / "squeeze_excite", cfg, d, size)
         norm = BatchNorm(last / "project_bn", size.d_out, eps)
@@ -85,7 +85,7 @@ class Block(Module):
 
     def __call__(self, x: Array) -> Array:
         """x (B, Y, X, d) -> (B, y, x, D)."""
-        y = self.gate(self.depthwise(x if self.expand is None else self.expand(x)))
+        y = self.gate(self.depthwise(x if self.first is None else self.first(x)))
         if self.is_added and not self.dropout.rate:
             return self.project(y, x)
         return self.dropout(self.project(y)) + x if self.is_added else self.project(y)

@@ -70,26 +70,26 @@ class Stem(Module):
         own = first / "convolution"
         self.pads_last, act = cfg.tf_padding, cfg.hidden_act
         self.conv = Conv2d(own, cfg.num_channels, d, 3, 2, padding, bias=False, act=act, norm=norm)
-        self.expand = None if cfg.first_layer_is_expansion else pointwise(w / "expand_1x1", cfg, d, d, act)
+        self.first = None if cfg.first_layer_is_expansion else pointwise(w / "expand_1x1", cfg, d, d, act)
         self.depthwise = Depthwise(w / "conv_3x3", cfg, d)
         self.reduce = pointwise(w / "reduce_1x1", cfg, d, cfg.scale_width(CHANNELS[0]))
 
     def __call__(self, pixels: Array) -> Array:
         """pixels (B, Y, X, C) -> (B, Y / 2, X / 2, D), rounded up."""
         x = self.conv(pad_last(pixels) if self.pads_last else pixels)
-        return self.reduce(self.depthwise(x if self.expand is None else self.expand(x)))
+        return self.reduce(self.depthwise(x if self.first is None else self.first(x)))
 
 
 class Block(Module):
     def __init__(self, w: Weights, cfg: MobileNetV2Config, size: BlockSizes):
-        self.expand = pointwise(w / "expand_1x1", cfg, size.d_in, size.inner, cfg.hidden_act)
+        self.first = pointwise(w / "expand_1x1", cfg, size.d_in, size.inner, cfg.hidden_act)
         self.depthwise = Depthwise(w / "conv_3x3", cfg, size.inner, size.stride, size.dilation)
         self.reduce = pointwise(w / "reduce_1x1", cfg, size.inner, size.d_out)
         self.is_added = size.stride == 1 and size.d_in == size.d_out
 
     def __call__(self, x: Array) -> Array:
         """x (B, Y, X, d) -> (B, y, x, D)."""
-        return self.reduce(self.depthwise(self.expand(x)), x if self.is_added else None)
+        return self.reduce(self.depthwise(self.first(x)), x if self.is_added else None)
 
 
 class MobileNetV2Pretrained(ImageModel):
