@@ -18,8 +18,10 @@ _PROCESSOR |= {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "siz
 _PROCESSOR |= {"rescale_factor": 0.00392156862745098}
 
 # So that some numbers are above 6, where relu6 cuts them.
-_CLIPPED = {"first_conv.convolution": 6.0, "expand_1x1.convolution": 2.5}
-_mobilenet = partial(Spec, model_type="mobilenet_v2", config=CONFIG, tiny=TINY, processor=_PROCESSOR, gains=_CLIPPED)
+_MOBILE_GAINS = {"first_conv.convolution": 6.0, "expand_1x1.convolution": 2.5}
+_mobilenet = partial(
+    Spec, model_type="mobilenet_v2", config=CONFIG, tiny=TINY, processor=_PROCESSOR, gains=_MOBILE_GAINS
+)
 
 EFFICIENT = {"num_channels": 3, "image_size": 224, "width_coefficient": 1.0, "depth_coefficient": 1.0}
 EFFICIENT |= {"depth_divisor": 8, "kernel_sizes": [3, 3, 5, 3, 5, 5, 3], "strides": [1, 2, 2, 2, 1, 2, 1]}
@@ -56,7 +58,7 @@ SPECS: dict[str, Spec] = {
         tiny={**TINY, **labels(count=12), "output_stride": 8},
         processor={**_PROCESSOR, "crop_size": {"height": 513, "width": 513}, "size": {"shortest_edge": 513}},
         gains={
-            **_CLIPPED,
+            **_MOBILE_GAINS,
             "conv_pool.convolution": 0.05,
             "layer.15.conv_3x3.convolution": 3.0,
             "conv_aspp.convolution": 4.0,

@@ -8,7 +8,25 @@ from typing import NamedTuple
 
 from ...config import Config
 
-CHANNELS = (16, 24, 24, 32, 32, 32, 64, 64, 64, 64, 96, 96, 96, 160, 160, 160, 320)  # of the stem and of each block
+CHANNELS = (
+    16,
+    24,
+    24,
+    32,
+    32,
+    32,
+    64,
+    64,
+    64,
+    64,
+    96,
+    96,
+    96,
+    160,
+    160,
+    160,
+    320,
+)  # after the stem and after each block
 STRIDES = (2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1)
 
 
