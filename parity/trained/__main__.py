@@ -19,7 +19,7 @@ from ..run import run
 from .language_models import GEMMA_PARTS, measure_gemma, measure_stories
 from .ocr import measure_ocr
 from .outcome import Missing, Outcome
-from .retrieval import measure_minilm
+from .retrieval import MPNET_PARTS, measure_minilm, measure_mpnet
 from .speech import WEIGHTS, measure_whisper
 
 
@@ -34,11 +34,12 @@ ROWS: dict[str, tuple[str, Callable[[Path], Iterator[Outcome | Missing]]]] = {
     "gemma": ("Gemma 3 270M, GGUF Q4_K_M", measure_gemma),
     "whisper": ("Whisper base", measure_whisper),
     "minilm": ("all-MiniLM-L6-v2", measure_minilm),
+    "mpnet": ("all-mpnet-base-v2", measure_mpnet),
     "ocr": ("PP-OCRv6 small", measure_ocr),
     "stories": ("stories260k", measure_stories),
     "own": ("zoo's own", measure_own),
 }
-PACKAGES = [part.package for part in (*GEMMA_PARTS, *WEIGHTS)]
+PACKAGES = [part.package for part in (*GEMMA_PARTS, *WEIGHTS, *MPNET_PARTS)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import struct
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from parity.trained.material import Part, PublicFile, join_parts, read_part, rea
 from parity.trained.measures import ndcg_at_10, word_error_rate, words_of
 from parity.trained.outcome import RATE_LIMIT, Missing, Outcome
 from parity.trained.recordings import mix, read_recordings
-from parity.trained.retrieval import read_cranfield
+from parity.trained.retrieval import bits_alike, read_cranfield, unpack_checkpoint
 from parity.trained.speech import Segment
 from zoo.errors import CheckpointError, NotFoundError
 
@@ -46,6 +47,23 @@ def test_cranfield_is_read_by_place_and_grade():
     queries = ".I 001\n.W\nwhat flows\n.I 004\n.W\nhow hot\n"
     found = read_cranfield(articles, queries.replace("\n", "\r\n"), "1 1 2 \n2 2 -1\n2 1 1\n")
     assert found == (["flow of air .", "heat ."], ["what flows", "how hot"], [{0: 3}, {0: 4}])
+
+
+def test_the_same_bits_of_vectors_are_counted():
+    a, b = np.array([[0b1010_0000, 255]]), np.array([[0b1010_0000, 255], [0b0101_1111, 0], [0b1010_0001, 254]])
+    assert bits_alike(a, b).tolist() == [[16, 0, 14]]
+
+
+def test_a_checkpoint_is_unpacked_without_other_files(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as file:
+        for name in ("a/config.json", "a/1_Pooling/config.json", "a/desktop.ini", "a/../../b.json", "a/x.safetensors"):
+            file.writestr(name, name)
+    (tmp_path / "to").mkdir()
+    unpack_checkpoint(tmp_path / "a.zip", tmp_path / "to")
+    found = {
+        p.relative_to(tmp_path / "to").as_posix() for p in tmp_path.rglob("*") if p.is_file() and p.suffix != ".zip"
+    }
+    assert found == {"config.json", "1_Pooling/config.json", "x.safetensors"}
 
 
 def package(folder: Path, name: str, data: bytes) -> Part:
