@@ -1,10 +1,9 @@
-"""Language models: perplexity of a text, and the tokens that follow prompts greedily, beside transformers."""
+"""Language models: perplexity of a text, logits, and what follows prompts, beside transformers and llama.cpp."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,14 @@ import numpy as np
 
 import zoo
 
-from ..reference import exact_products
+from .chat import measure_chat
 from .decoding import SIDES, measure_decoding
+from .llama_cpp import LlamaCpp
 from .material import Part, join_parts
+from .measures import count_same, perplexity
 from .outcome import Outcome
+from .sampled import measure_sampling
+from .transformers_side import Transformers
 
 NEW_TOKENS = 40
 GEMMA_FILE = "gemma-3-270m-q4_k_m.gguf"  # a stranger's: Q4_K, with Q8_0, Q5_0 and Q6_K in it
@@ -53,7 +56,10 @@ def measure_gemma(folder: Path) -> Iterator[Outcome]:
     """Gemma 3 270M, from a GGUF file."""
     path = join_parts(folder, GEMMA_FILE, GEMMA_PARTS)
     source = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
-    yield from _compare(path, source, GETTYSBURG, GEMMA_PROMPTS, importlib.util.find_spec("cyllama") is not None)
+    beside_llama_cpp = importlib.util.find_spec("cyllama") is not None
+    yield from _compare(path, source, GETTYSBURG, GEMMA_PROMPTS, beside_llama_cpp)
+    yield from measure_sampling(path, source, GEMMA_PROMPTS, beside_llama_cpp)
+    yield from measure_chat(path, source, beside_llama_cpp)
     prompt = zoo.load(str(path)).prompt_ids(GEMMA_PROMPTS[0])
     found = {side: measure_decoding(side, path, prompt) for side in SIDES}
     for unit, label in (("milliseconds", "milliseconds of CPU for a token"), ("megabytes", "megabytes at most")):
@@ -65,7 +71,9 @@ def measure_gemma(folder: Path) -> Iterator[Outcome]:
 def measure_stories(_folder: Path) -> Iterator[Outcome]:
     """The Llama that comes with zoo."""
     path = Path(zoo.__file__).parent / "data" / "stories260k"
-    return _compare(path, {"pretrained_model_name_or_path": path}, STORY, STORY_PROMPTS)
+    source = {"pretrained_model_name_or_path": path}
+    yield from _compare(path, source, STORY, STORY_PROMPTS)
+    yield from measure_sampling(path, source, STORY_PROMPTS)
 
 
 def _compare(
@@ -79,53 +87,24 @@ def _compare(
     logits = np.asarray(llm.model(np.array([ids]))[0], np.float64)
     ends = [ends] if isinstance(ends, int) else list(ends)
     del llm  # one model in memory at a time
-    theirs, its_logits, its_new = _by_transformers(source, ids, starts, ends)
-    perplexities = {"transformers": theirs}
+    its = Transformers(source)
+    its_logits = its.all_logits(ids)
+    its_new = [its.continue_greedily(start, NEW_TOKENS, ends) for start in starts]
+    del its
+    perplexities = {"transformers": perplexity(its_logits, ids)}
     errors = {}
     counts = {"transformers": float(sum(map(len, its_new)))}
     if beside_llama_cpp:
-        from .llama_cpp import LlamaCpp, perplexity
-
         model = LlamaCpp(path)
         rows = model.all_logits(ids)
         perplexities["llama.cpp"] = perplexity(rows, ids)
         errors["llama.cpp"] = _difference(rows, its_logits)
         tokens = [model.continue_greedily(start, NEW_TOKENS, ends) for start in starts]
-        counts["llama.cpp"] = _count_same(tokens, its_new)
+        counts["llama.cpp"] = count_same(tokens, its_new)
     yield Outcome(f"perplexity, {len(ids)} tokens", own, perplexities)
     yield Outcome("logits, relative difference to transformers'", _difference(logits, its_logits), errors, ())
-    yield Outcome(f"greedy tokens as transformers', {len(prompts)} prompts", _count_same(new, its_new), counts)
+    yield Outcome(f"greedy tokens as transformers', {len(prompts)} prompts", count_same(new, its_new), counts)
 
 
 def _difference(found: np.ndarray, wanted: np.ndarray) -> float:
     return float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
-
-
-def _count_same(found: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> int:
-    """The tokens before the first other one, of all rows."""
-    rows = zip(found, wanted, strict=True)
-    return sum(len(list(takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))) for a, b in rows)
-
-
-def _by_transformers(
-    source: dict[str, Any], ids: Sequence[int], starts: Sequence[Sequence[int]], ends: list[int]
-) -> tuple[float, np.ndarray, list[list[int]]]:
-    """The perplexity of ids, the logits of each (T, V), and what follows each start greedily."""
-    with exact_products():
-        import torch
-        import transformers
-
-        model = transformers.AutoModelForCausalLM.from_pretrained(
-            **source, dtype=torch.float32, attn_implementation="eager"
-        ).eval()
-        given = torch.tensor([list(ids)])
-        with torch.no_grad():
-            out = model(input_ids=given, labels=given)
-            loss, logits = float(out.loss), out.logits[0].double().numpy()
-            rows = []
-            for start in starts:
-                prompt = torch.tensor([list(start)])
-                options: dict[str, Any] = {"max_new_tokens": NEW_TOKENS, "do_sample": False, "eos_token_id": ends}
-                whole = model.generate(prompt, attention_mask=torch.ones_like(prompt), **options)
-                rows.append(whole[0, len(start) :].tolist())
-        return float(torch.tensor(loss, dtype=torch.float64).exp()), logits, rows

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,8 @@ class LlamaCpp:
         llama_cpp.ggml_backend_load_all()
         options = llama_cpp.LlamaContextParams()
         options.n_ctx, options.n_threads, options.n_threads_batch = POSITIONS, 1, 1
-        self.context: Any = llama_cpp.LlamaContext(Model(str(path), llama_cpp.LlamaModelParams()), options)
+        self.model: Any = Model(str(path), llama_cpp.LlamaModelParams())
+        self.context: Any = llama_cpp.LlamaContext(self.model, options)
         self.batch: Any = llama_cpp.LlamaBatch(n_tokens=POSITIONS, embd=0, n_seq_max=1)
 
     def logits(self, ids: Sequence[int], start: int) -> np.ndarray:
@@ -53,6 +53,14 @@ class LlamaCpp:
             given = found[-1:]
         return found
 
+    def chat_ids(self, messages: Sequence[Mapping[str, str]], template: str) -> list[int]:
+        """The tokens of a chat up to its answer, by the code that it has for templates of this one's form."""
+        from cyllama.llama.llama_cpp import LlamaChatMessage  # pyright: ignore[reportMissingImports]
+
+        chat = [LlamaChatMessage(role=one["role"], content=one["content"]) for one in messages]
+        text = self.model.chat_apply_template(template, chat, True)
+        return list(self.model.get_vocab().tokenize(text, True, True))
+
     def decode_all(self, ids: Sequence[int], count: int) -> None:
         """The work for `count` tokens after ids, whichever they are."""
         self.logits(ids, 0)
@@ -60,10 +68,3 @@ class LlamaCpp:
             self.batch.reset()
             self.batch.add(ids[-1], len(ids) + i, [0], True)
             self.context.decode(self.batch)
-
-
-def perplexity(logits: np.ndarray, ids: Sequence[int]) -> float:
-    """Of the tokens after the first.  logits: of the token after each (T, V)."""
-    rows = logits[:-1] - logits[:-1].max(-1, keepdims=True)
-    chances = rows[np.arange(len(rows)), ids[1:]] - np.log(np.exp(rows).sum(-1))
-    return math.exp(-float(chances.mean()))

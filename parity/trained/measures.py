@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 import numpy as np
 
@@ -46,3 +48,16 @@ def ndcg_at_10(scores: np.ndarray, relevant: Sequence[Mapping[int, float]]) -> f
         own = np.array([gains.get(int(i), 0.0) for i in order])
         found.append(float(own @ discounts[: len(own)]) / float(best @ discounts[: len(best)]))
     return float(np.mean(found))
+
+
+def perplexity(logits: np.ndarray, ids: Sequence[int]) -> float:
+    """Of the tokens after the first.  logits: of the token after each (T, V)."""
+    rows = logits[:-1] - logits[:-1].max(-1, keepdims=True)
+    chances = rows[np.arange(len(rows)), ids[1:]] - np.log(np.exp(rows).sum(-1))
+    return math.exp(-float(chances.mean()))
+
+
+def count_same(found: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> int:
+    """The tokens before the first other one, of all rows."""
+    rows = zip(found, wanted, strict=True)
+    return sum(len(list(takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))) for a, b in rows)

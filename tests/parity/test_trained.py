@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("transformers", reason="needs transformers, the reference")
 
-from parity.trained import material, speech
+from parity.trained import chat, material, sampled, speech
 from parity.trained.__main__ import PACKAGES, ROWS, main
 from parity.trained.ctranslate2_files import FORMAT_VERSION, read_tensors
 from parity.trained.material import Part, PublicFile, join_parts, read_part, read_public
@@ -25,6 +25,9 @@ from parity.trained.recordings import mix, read_recordings
 from parity.trained.retrieval import bits_alike, read_cranfield, unpack_checkpoint
 from parity.trained.speech import Segment
 from zoo.errors import CheckpointError, NotFoundError
+from zoo.generate import GenerationConfig
+from zoo.generate.sampling import sample
+from zoo.text.template import render
 
 
 def test_word_errors_are_edits_over_words():
@@ -64,6 +67,29 @@ def test_a_checkpoint_is_unpacked_without_other_files(tmp_path):
         p.relative_to(tmp_path / "to").as_posix() for p in tmp_path.rglob("*") if p.is_file() and p.suffix != ".zip"
     }
     assert found == {"config.json", "1_Pooling/config.json", "x.safetensors"}
+
+
+def test_tokens_are_drawn_by_transformers_probabilities():
+    rng = np.random.default_rng(0)
+    logits = rng.standard_normal((40, 300)).astype(np.float32) * 3
+    for options in sampled.OPTIONS:
+        config, draws = GenerationConfig(do_sample=True, **options), np.random.default_rng(1)
+        tokens = [sample(row, config, draws.random()) for row in logits]
+        chances = sampled.probabilities(logits, options)
+        assert sampled.count_drawn(chances, tokens, np.random.default_rng(1)) == 40
+        assert sampled.count_drawn(chances, tokens, np.random.default_rng(2)) < 40
+        kept = (chances > 0).sum(-1)
+        assert (kept < 300).all()
+        assert kept.max() > 1
+
+
+def test_the_chats_template_begins_with_what_the_system_says():
+    given = {"messages": chat.CHATS[-1], "bos_token": "<bos>", "add_generation_prompt": True}
+    text = render(chat.TEMPLATE, given, 1000).text
+    first, *_, last = text.split("<start_of_turn>")[1:]
+    assert text.startswith("<bos><start_of_turn>")
+    assert first == "user\nAnswer briefly.\n\nWhat is the capital of France?<end_of_turn>\n"
+    assert last == "model\n"
 
 
 def package(folder: Path, name: str, data: bytes) -> Part:
@@ -189,5 +215,7 @@ def test_segments_are_near_by_both_times():
 @pytest.mark.nightly
 def test_the_llama_that_comes_with_zoo_writes_what_transformers_writes(tmp_path, capsys):
     assert main([str(tmp_path), "--rows", "stories", "--markdown", str(tmp_path / "table.md")]) == 0
-    assert "zoo 160, transformers 160" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "zoo 160, transformers 160" in said
+    assert "zoo 480, transformers 480" in said
     assert "| stories260k | perplexity, 122 tokens | 2.51" in (tmp_path / "table.md").read_text()
