@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +14,9 @@ from .compare import Multiple, Pair, Rule, Stage, Tolerance, arrays_of, compare,
 
 SAME_PIXELS = 0.9999  # share in a float32 segmentation: rounding decides between equally likely labels
 SAME_BOX = 1e-4  # largest error of a coordinate in a float32 detection, as a part of the image's width or height
-OVERLAP = 0.5  # two boxes of one object in low precision: their intersection over union is above this
+OVERLAP = (
+    0.5  # two boxes of one object in low precision, or beside float64: their intersection over union is above this
+)
 
 IdRows = Sequence[tuple[str, list[list[int]], list[list[int]]]]
 
@@ -63,8 +67,9 @@ def compare_masks(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequence
 def compare_objects(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequence[Pair] = ()) -> Stage:
     """The last stage of a detection: rows of image, threshold, label, and a box in parts of the image.
 
-    All but the boxes must be the same.  In low precision two objects are the same if they have one label and their
-    boxes overlap by more than OVERLAP; the errors of coordinates are judged by the stage of the boxes.
+    All but the boxes must be the same.  In low precision, and beside float64, two objects are the same if they have one
+    label and their boxes overlap by more than OVERLAP.  Beside float64 their order counts, and the largest error of a
+    coordinate; in low precision the stages of numbers judge both.
     """
     broken = next((pair for pair in (*pairs, *own) if pair.ours is None or pair.reference is None), None)
     if broken:
@@ -73,10 +78,18 @@ def compare_objects(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequen
     kinds = len(np.unique(np.concatenate([arrays_of(pair)[1][:, 2] for pair in pairs])))
     note, batch = f"{count} objects, {kinds} labels", pairs[0].batch
     if isinstance(rule, Multiple):
-        differ, others = (sum(count_unmatched(*arrays_of(pair)) for pair in some) for some in (pairs, own))
+        mine, its = ([match_objects(*arrays_of(pair)) for pair in some] for some in (pairs, own))
+        differ, others = (sum(one.lonely for one in some) for some in (mine, its))
         note += f"; {differ} without a partner, {others} of the reference's own"
-        holds = rule.allows(differ, others, count)
-        return _stage("objects", batch, count, _share(differ, count), holds, note, _share(others, count))
+        holds, apart = rule.allows(differ, others, count), math.nan
+        if math.isfinite(rule.largest):  # beside float64
+            turned, its_turned = (sum(one.turned for one in some) for some in (mine, its))
+            apart, its_apart = (max((one.apart for one in some), default=0.0) for some in (mine, its))
+            holds = rule.allows(differ + turned, others + its_turned, count)
+            holds = holds and apart <= max(SAME_BOX, rule.largest * its_apart)
+            note += f"; {turned} and {its_turned} before others; coordinates {apart:.1e} and {its_apart:.1e}"
+        stage = _stage("objects", batch, count, _share(differ, count), holds, note, _share(others, count))
+        return replace(stage, scale=1.0, max_abs=apart)
     largest = 0.0
     for pair in pairs:
         ours, theirs = arrays_of(pair)
@@ -88,17 +101,30 @@ def compare_objects(pairs: Sequence[Pair], rule: Rule | None = None, own: Sequen
     return replace(stage, scale=1.0, max_abs=largest)
 
 
-def count_unmatched(found: np.ndarray, wanted: np.ndarray) -> int:
-    """The number of objects, rows (n, 7) as above, of either side that match none of the other."""
-    free, lonely = list(range(len(wanted))), 0
+class Matching(NamedTuple):
+    """The objects of two sides: `lonely` of either have no partner, `turned` come before the one that their partner
+    follows, and partners' coordinates are at most `apart`.
+    """
+
+    lonely: int
+    turned: int
+    apart: float
+
+
+def match_objects(found: np.ndarray, wanted: np.ndarray) -> Matching:
+    """Pair objects, rows (n, 7) as above, with those that have the same label and overlap the most."""
+    free, lonely, partners, apart = list(range(len(wanted))), 0, [], 0.0
     for row in found:
         alike = [i for i in free if np.array_equal(wanted[i, :3], row[:3])]
         overlaps = [_overlap(wanted[i, 3:], row[3:]) for i in alike]
         if max(overlaps, default=0.0) > OVERLAP:
-            free.remove(alike[int(np.argmax(overlaps))])
+            partner = alike[int(np.argmax(overlaps))]
+            free.remove(partner)
+            partners.append(partner)
+            apart = max(apart, float(np.abs(wanted[partner, 3:] - row[3:]).max()))
         else:
             lonely += 1
-    return lonely + len(free)
+    return Matching(lonely + len(free), sum(a > b for a, b in pairwise(partners)), apart)
 
 
 def _overlap(a: np.ndarray, b: np.ndarray) -> float:

@@ -153,8 +153,10 @@ def compare_stages(
 
 
 def needs_float64(stage: Stage) -> bool:
-    """True for a stage of numbers that are farther apart than the fixed limits of float32 allow."""
-    return not stage.holds and stage.name not in LAST_STAGES and not math.isnan(stage.relative_l2) and stage.max_abs > 0
+    """True for a stage of numbers, or of objects, that are farther apart than the fixed limits of float32 allow."""
+    if stage.name in LAST_STAGES:
+        return not stage.holds and stage.name == "objects" and stage.top1 is not None
+    return not stage.holds and not math.isnan(stage.relative_l2) and stage.max_abs > 0
 
 
 def judge_by_float64(
@@ -174,7 +176,9 @@ def judge_by_float64(
 
 
 def _with_errors(stage: Stage, by_float64: Stage | None, every: bool) -> Stage:
-    if by_float64 is None or by_float64.reference_error is None or stage.name in LAST_STAGES:
+    if by_float64 is None or stage.name in LAST_STAGES:
+        return by_float64 if by_float64 and needs_float64(stage) else stage
+    if by_float64.reference_error is None:
         return stage
     largest, own_largest = (x / by_float64.scale for x in (by_float64.max_abs, by_float64.reference_largest or 0))
     note = (

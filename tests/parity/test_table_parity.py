@@ -10,11 +10,13 @@ from bench import calling
 
 from parity import images
 from parity.checkpoints import build
-from parity.choices import compare_objects, count_unmatched
-from parity.compare import Pair
+from parity.choices import compare_objects, match_objects
+from parity.compare import FLOAT32, Pair
 from parity.specs import config_of, tensors
 from parity.specs.table import SPECS, timm_name
+from parity.stages import compare_stages, judge_by_float64, needs_float64
 from parity.taps import body_of
+from parity.texts import Batch
 from zoo.images import ImageProcessor, boxes
 from zoo.images.boxes import corners
 from zoo.loading import load_model
@@ -49,12 +51,12 @@ def _rows(*boxes, label=1):
 
 def test_partners_have_the_label_and_most_of_the_box():
     wanted = _rows((0, 0, 0.5, 1), (0.2, 0.2, 0.4, 0.4))
-    assert count_unmatched(wanted[::-1], wanted) == 0
-    assert count_unmatched(wanted + np.array([0, 0, 0, 0.02, 0, 0.02, 0]), wanted) == 0
-    assert count_unmatched(wanted[:1], wanted) == 1
-    assert count_unmatched(np.concatenate([wanted, wanted[:1]]), wanted) == 1
-    assert count_unmatched(_rows((0, 0, 0.5, 1), (0.2, 0.2, 0.4, 0.4), label=2), wanted) == 4
-    assert count_unmatched(_rows((0, 0, 0.5, 1), (0.3, 0.2, 0.5, 0.4)), wanted) == 2
+    assert match_objects(wanted[::-1], wanted) == (0, 1, 0.0)
+    assert match_objects(wanted + np.array([0, 0, 0, 0.02, 0, 0.02, 0]), wanted).lonely == 0
+    assert match_objects(wanted[:1], wanted).lonely == 1
+    assert match_objects(np.concatenate([wanted, wanted[:1]]), wanted).lonely == 1
+    assert match_objects(_rows((0, 0, 0.5, 1), (0.2, 0.2, 0.4, 0.4), label=2), wanted).lonely == 4
+    assert match_objects(_rows((0, 0, 0.5, 1), (0.3, 0.2, 0.5, 0.4)), wanted).lonely == 2
 
 
 def test_objects_must_be_the_same_and_boxes_nearly():
@@ -67,6 +69,38 @@ def test_objects_must_be_the_same_and_boxes_nearly():
     other = _rows((0, 0, 0.5, 1), (0.2, 0.2, 0.4, 0.4), label=2)
     assert not compare_objects([Pair("padded", other, theirs)]).holds
     assert "only zoo" in compare_objects([Pair("padded", theirs, None)]).note
+
+
+@pytest.mark.parametrize(
+    ("ours", "holds"),
+    [
+        (range(100), True),
+        ([1, 0, *range(2, 96), 97, 96, 99, 98], True),  # transformers turns two, of 100, and another may be
+        ([*range(100)][::-1], False),
+        ([*range(4, 100)], True),  # transformers lacks one
+        ([*range(5, 100)], False),
+    ],
+)
+def test_objects_are_judged_by_float64_where_rounding_decides(rng, ours, holds):
+    """Of 100 with about equal scores; of its own transformers lacks one, or has two in another order."""
+    where = rng.uniform(0, 0.5, (100, 2))
+    exact = np.concatenate([np.tile([0, 0.5], (100, 1)), rng.integers(0, 4, (100, 1)), where, where + 0.4], 1)
+    theirs = exact[1:] if len(ours) < 100 else exact[[1, 0, *range(2, 100)]]
+    batch = Batch("a", {})
+    sides = [[{"objects": rows}] for rows in (exact[list(ours)], exact, theirs)]
+    stages = compare_stages([batch], sides[0], sides[2], FLOAT32)
+    assert [needs_float64(stage) for stage in stages] == [True]
+    (stage,) = judge_by_float64(stages, [batch], *sides)
+    assert stage.holds is holds
+
+
+@pytest.mark.parametrize(("apart", "holds"), [(1e-3, True), (1.3e-3, False)])
+def test_coordinates_of_objects_are_as_exact_as_transformers(apart, holds):
+    exact = _rows((0, 0, 0.5, 1), (0.2, 0.2, 0.4, 0.4))
+    sides = [[{"objects": exact + error * (exact == 0.2)}] for error in (apart, 0, 2e-4)]
+    stages = compare_stages([Batch("a", {})], sides[0], sides[2], FLOAT32)
+    (stage,) = judge_by_float64(stages, [Batch("a", {})], *sides)
+    assert (stage.holds, stage.max_abs) == (holds, pytest.approx(apart))
 
 
 @pytest.mark.parametrize(
