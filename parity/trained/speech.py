@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import zoo
+from zoo.errors import InputError, list_names, nearest
 from zoo.files.atomic_folder import atomic_folder
 
 from ..reference import exact_products
@@ -47,7 +48,7 @@ def measure_whisper(folder: Path) -> Iterator[Outcome | Missing]:
         with atomic_folder(checkpoint) as staged:
             whisper_checkpoint(model.read_bytes(), settings, staged)
     recordings: list[Recording] = []
-    for one in read_recordings(folder):
+    for one in of_languages(read_recordings(folder), zoo.load(str(checkpoint)).languages):
         if isinstance(one, Missing):
             yield one
         else:
@@ -69,6 +70,16 @@ def measure_whisper(folder: Path) -> Iterator[Outcome | Missing]:
         del read  # one model in memory at a time
     yield from compare(recordings, found)
     yield Outcome(f"seconds of CPU, {_length(recordings)}", seconds.pop("zoo"), seconds, ())
+
+
+def of_languages(recordings: Iterable[Recording | Missing], known: Collection[str]) -> Iterator[Recording | Missing]:
+    """The recordings, and in place of one whose language the checkpoint does not know, which that is."""
+    for one in recordings:
+        if isinstance(one, Recording) and one.language not in known:
+            said = f"its language is {one.language!r}, and the checkpoint knows {list_names([*known])}"
+            yield Missing(one.group, InputError(f"{said}{nearest(one.language, known)}"))
+        else:
+            yield one
 
 
 def compare(recordings: Sequence[Recording], found: dict[str, list[list[Segment]]]) -> Iterator[Outcome]:

@@ -21,10 +21,10 @@ from parity.trained.ctranslate2_files import FORMAT_VERSION, read_tensors
 from parity.trained.material import Part, PublicFile, join_parts, read_part, read_public
 from parity.trained.measures import ndcg_at_10, word_error_rate, words_of
 from parity.trained.outcome import RATE_LIMIT, Missing, Outcome
-from parity.trained.recordings import mix, read_recordings
+from parity.trained.recordings import Recording, mix, read_recordings
 from parity.trained.retrieval import bits_alike, read_cranfield, unpack_checkpoint
 from parity.trained.speech import Segment
-from zoo.errors import CheckpointError, NotFoundError
+from zoo.errors import CheckpointError, InputError, NotFoundError
 from zoo.generate import GenerationConfig
 from zoo.generate.sampling import sample
 from zoo.text.template import render
@@ -196,6 +196,15 @@ def test_recordings_that_cannot_be_had_are_told_by_set(tmp_path, monkeypatch):
     found = list(read_recordings(tmp_path))
     assert all(isinstance(one, Missing) and isinstance(one.error, NotFoundError) for one in found)
     assert "Dutch, read (rhasspy/dataset-voice-nathalie)" in [one.measure for one in found if isinstance(one, Missing)]
+
+
+def test_a_recording_in_a_language_that_is_not_known_is_told():
+    one, other = (Recording(name, code, np.zeros(3, np.float32), "a") for name, code in (("A", "de"), ("B", "dee")))
+    found = list(speech.of_languages([one, other], {"en": 1, "de": 2}))
+    assert found[0] is one
+    assert isinstance(found[1], Missing)
+    assert (found[1].measure, isinstance(found[1].error, InputError)) == ("B", True)
+    assert str(found[1].error) == "its language is 'dee', and the checkpoint knows en, de; did you mean 'de'?"
 
 
 def test_a_background_is_repeated_and_five_decibels_weaker():

@@ -18,7 +18,7 @@ from ..audio import AudioInput, FeatureExtractor, Spectrogram, reader
 from ..audio.languages import LANGUAGE_CODES
 from ..audio.voice import SpeechParts
 from ..cache import KVCache
-from ..errors import ConfigError, InputError, UnsupportedError, ZooError, check_choice, nearest
+from ..errors import ConfigError, InputError, UnsupportedError, ZooError, check_choice, list_names, nearest
 from ..generate import GenerationConfig
 from ..generate.speech import DecodedWindows, Fallback, Rules, decode_windows, segments_of
 from ..generate.word_times import attention_shares, token_states, words_of
@@ -182,8 +182,9 @@ class Transcribe(Task):
         """The checkpoint's code of a language by its English name; InputError for what it does not know."""
         code = LANGUAGE_CODES.get(str(language).lower(), str(language).lower())
         if code not in self.languages:
-            known = ", ".join(self.languages) or "none, as the checkpoint has one language"
-            guess = nearest(str(language).lower(), [*self.languages, *LANGUAGE_CODES])
+            known = list_names([*self.languages]) or "none, as the checkpoint has one language"
+            names = [name for name, code in LANGUAGE_CODES.items() if code in self.languages]
+            guess = nearest(str(language).lower(), [*self.languages, *names])
             raise InputError(f"language is {language!r}, expected its English name or one of {known}{guess}")
         return code
 
