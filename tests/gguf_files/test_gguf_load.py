@@ -181,7 +181,7 @@ WRONG = {
     "one that is nearly known": ({"general__architecture": "lama"}, "did you mean 'llama'"),
     "an encoder of images": (
         {"general__architecture": "clip"},
-        "mmproj.*, which is not implemented: load the model",
+        "mmproj.*: load that file, MODEL.gguf",
     ),
     "no architecture": ({"general__architecture": None}, "not stated"),
     "experts": ({"llama__expert_count": 8}, "the metadata has no 'llama.expert_used_count'"),

@@ -11,10 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError, HubError, NotFoundError, ZooError, nearest
+from ..errors import ConfigError, HubError, NotFoundError, UnsupportedError, ZooError, nearest
 from ..files.folder import CheckpointFolder
 from ..files.inside import checkpoint_file
 from ..files.json_file import MAX_BYTES, parse_json_list
+from ..warning import warn
 from ..weights.adapter import FILES as ADAPTER_FILES
 from ..weights.files import open_weights, weight_files
 from ..weights.static_table import StaticTable
@@ -204,6 +205,7 @@ def local_checkpoint(name: CheckpointRef, weights: bool = True, adapters: bool =
 def in_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpoint:
     """The checkpoint in a GGUF file."""
     from ..weights.gguf.folder import GGUFFolder
+    from ..weights.gguf.images import BothFiles, BothFolder, MmprojFile, mmproj_of
     from ..weights.gguf.parts import check_all, parts_of
     from ..weights.gguf.source import GGUFFile
 
@@ -214,6 +216,15 @@ def in_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpo
             for part in parts:
                 checkpoint_file(folder, part)  # a user's own file may be a link to another disk
         source = GGUFFile(folder / file)
+        if (encoder := mmproj_of(folder, file)) is not None:
+            if revision is not None:
+                checkpoint_file(folder, encoder)
+            try:
+                both = BothFiles(source, images := MmprojFile(folder / encoder))
+                whole, files = BothFolder(source.path, source.header, images), (*parts, encoder)
+                return Checkpoint(name, folder, revision, files, tuple(both.files), whole, opened=both)
+            except UnsupportedError as e:
+                warn(f"{e}; {file} is read without it, as a model of texts")
         paths, contents = tuple(folder / part for part in parts), GGUFFolder(source.path, source.header)
         return Checkpoint(name, folder, revision, tuple(parts), paths, contents, opened=source)
     except OSError as error:

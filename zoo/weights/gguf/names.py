@@ -166,8 +166,8 @@ def names_of(architecture: object) -> Names:
     """The names of an architecture; UnsupportedError if `general.architecture` is not one that zoo has."""
     if architecture == "clip":
         raise UnsupportedError(
-            "general.architecture is 'clip': this is the encoder of images beside a GGUF file of texts (an mmproj), "
-            "which is not implemented: load the model's checkpoint in safetensors, by its name on the hub"
+            "general.architecture is 'clip': this is the encoder of images beside a GGUF file of texts (an mmproj): "
+            "load that file, MODEL.gguf, which is read with mmproj-MODEL.gguf where both lie in one folder"
         )
     if not isinstance(architecture, str) or architecture not in NAMES:
         guess = nearest(architecture, NAMES) if isinstance(architecture, str) else ""

@@ -16,7 +16,7 @@ from ...typing import RawTensor
 from ..source import ListedFile
 from .header import Header, TensorEntry
 from .metadata import Metadata
-from .names import EXPERT, names_of
+from .names import EXPERT, Names, names_of
 from .parts import paths_of, read_parts
 
 _FLOAT_DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
@@ -28,14 +28,14 @@ class GGUFFile(ListedFile):
     Names that transformers has no other for stay as they are, so that they are reported.
     """
 
-    def __init__(self, path: str | Path):
-        """path: of a file, or of one of the parts of one."""
+    def __init__(self, path: str | Path, names: Names | None = None):
+        """path: of a file, or of one of the parts of one.  names: by default those of its architecture."""
         self.path = Path(path)
         self.files = paths_of(self.path)
         self.header = read_parts(self.path)
         m = Metadata(self.header.metadata, str(self.header.metadata.get("general.architecture")))
         try:
-            names = names_of(self.header.metadata.get("general.architecture"))
+            names = names or names_of(self.header.metadata.get("general.architecture"))
             size = _head_size(m) if names.rotated else 0
         except ZooError as e:
             raise type(e)(f"{self.path}: {e}") from None
