@@ -40,7 +40,8 @@ class KVCache:
     Shapes: B batch, S capacity, T new tokens, H heads, G key heads, K head size.
 
     windows: of each layer, the tokens before its own that a token attends to, None for all; a layer without an item has
-    no window.  chunk: new tokens that there is room for before any are dropped.
+    no window.  chunk: new tokens that there is room for before any are dropped.  shapes: G and K of each layer, where
+    they are not those of all.
     whole: attention is given the whole cache at every step, since `start` hides the rest; otherwise the filled part.
     """
 
@@ -54,6 +55,7 @@ class KVCache:
         like: Array,
         windows: Sequence[int | None] = (),
         chunk: int = CHUNK,
+        shapes: Sequence[tuple[int, int]] = (),
     ):
         if capacity < 1 or batch < 1:
             raise InputError(f"a cache for {batch} rows of {capacity} tokens: expected at least 1 of each")
@@ -72,8 +74,9 @@ class KVCache:
         self.window_tokens = self.window + SPARE_TOKENS  # tokens that are never dropped
         slots = layer_capacities(layers, capacity, windows, chunk)
         try:
-            self.keys = [ops.zeros((batch, n, heads, size), like) for n in slots]
-            self.values = [ops.zeros((batch, n, heads, size), like) for n in slots]
+            each = list(zip(slots, shapes or [(heads, size)] * layers, strict=True))
+            self.keys = [ops.zeros((batch, n, *shape), like) for n, shape in each]
+            self.values = [ops.zeros((batch, n, *shape), like) for n, shape in each]
         except (MemoryError, ValueError):  # NumPy raises ValueError if not even the address space is enough
             raise InputError(
                 f"not enough memory for a cache of keys and values of shape {(batch, capacity, heads, size)} for "
@@ -348,6 +351,18 @@ class LayerCache:
         q = ops.rope_write_(q, k, v, *cos_sin, *places, interleaved=interleaved)
         return (q, *self._keys_and_values(k.shape[1], masked))
 
+    def recall(self, x: Array, count: int) -> Array:
+        """Store vectors (B, T, C) at each row's end -> with the `count` before them, (B, count + T, C); before a row's
+        first they are zeros.  A layer of one head of C / 2 features has a half of each in keys, and one in values.
+        """
+        cache, (B, T, C) = self._cache, x.shape
+        start = self._room(B, T)
+        places = cache.keys[self._layer], cache.values[self._layer]
+        before = recent_vectors(*places, start, count)
+        for place, half in zip(places, (x[..., : C // 2], x[..., C // 2 :]), strict=True):
+            ops.write_(place, half.reshape(B, T, 1, C // 2), start)
+        return ops.cat([before, x], 1)
+
     def attention_arguments(self, visible: dict[str, Any]) -> dict[str, Any]:
         """Arguments of `ops.attention`, with `start` (B,) and a mask (B, length + T) of the keys that the layer has."""
         cache, mask = self._cache, visible["mask"]
@@ -384,6 +399,17 @@ class LayerCache:
             return keys, values
         total = cache.tokens_in(self._layer) + T
         return keys[:, :total], values[:, :total]
+
+
+def recent_vectors(keys: Array, values: Array, start: Array, count: int) -> Array:
+    """The `count` vectors before each row's place start (B,), halves of which are keys and values (B, S, 1, C / 2) ->
+    (B, count, C).
+    """
+    at = start[:, None] + ops.arange(count, start) - count
+    there = at >= 0
+    found = [ops.take_rows(x.reshape(x.shape[0], x.shape[1], x.shape[3]), at * there) for x in (keys, values)]
+    both = ops.cat(found, 2)
+    return ops.where(there[:, :, None], both, both * 0.0)
 
 
 def _repeat_rows(x: Array, length: int, memory: Array | None, index: Any) -> Array:

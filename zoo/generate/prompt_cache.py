@@ -93,16 +93,17 @@ class PromptCache:
         about = dict(file.metadata)
         if about.pop("format", None) != FORMAT or "tokens" not in file:
             raise CheckpointError(f"{path} is not a saved prompt cache")
-        layers, heads, size = self._model.cache_shape
+        shapes = self._model.cache_shapes
         empty = self._model.new_cache(1, 1)
         like: Any = empty.keys[0]
         dtype, (count, *_) = _dtype(like), file.shape("tokens") or (0,)
-        held = [count] * layers
+        held = [count] * len(shapes)
         for i in empty.window_layers:  # of which the file may have the last tokens alone
             n = (file.shape(f"keys.{i}") or (0,))[0] if f"keys.{i}" in file else 0
             held[i] = min(max(n, empty.window), count)
         wanted = {"tokens": ("I64", (count,))}
-        wanted |= {f"{name}.{i}": (dtype, (n, heads, size)) for name in ("keys", "values") for i, n in enumerate(held)}
+        sizes = [(n, *shape) for n, shape in zip(held, shapes, strict=True)]
+        wanted |= {f"{name}.{i}": (dtype, size) for name in ("keys", "values") for i, size in enumerate(sizes)}
         found = {name: (file.dtype(name), tuple(file.shape(name))) for name in file.names()}
         for name in [*wanted, *found]:
             if wanted.get(name) != found.get(name):
@@ -132,7 +133,7 @@ class PromptCache:
                 raise CheckpointError(f"{path}: {name} has values that are not finite")
             return x
 
-        cache.take(((array(f"keys.{i}"), array(f"values.{i}")) for i in range(layers)), count)
+        cache.take(((array(f"keys.{i}"), array(f"values.{i}")) for i in range(len(shapes))), count)
         self._cache, self.ids = cache, tokens.tolist()
         return about
 

@@ -236,6 +236,10 @@ class ImageTextCausalLM(ImageTextModel):
         return self.language_model.cache_shape
 
     @property
+    def cache_shapes(self) -> Sequence[tuple[int, int]]:
+        return self.language_model.cache_shapes
+
+    @property
     def changes_at(self) -> int | None:
         return getattr(self.language_model, "changes_at", None)
 

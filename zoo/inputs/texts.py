@@ -215,13 +215,19 @@ class TextModel(Pretrained):
         cfg = self.config
         return cfg.num_hidden_layers, cfg.num_attention_heads, cfg.hidden_size // cfg.num_attention_heads
 
+    @property
+    def cache_shapes(self) -> Sequence[tuple[int, int]]:
+        """The heads and the size of a head of each layer."""
+        layers, heads, size = self.cache_shape
+        return [(heads, size)] * layers
+
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
         """An empty cache of a decoder; capacity in tokens, by default all positions of the checkpoint."""
         layers, heads, size = self.cache_shape
         capacity = self.max_positions if capacity is None else capacity
         windows = self.windows if self.runner.drops_tokens else ()
         chunk = CHUNK_GPU if ops.is_cuda(self.like) else CHUNK
-        return KVCache(layers, batch, capacity, heads, size, self.like, windows, chunk)
+        return KVCache(layers, batch, capacity, heads, size, self.like, windows, chunk, self.cache_shapes)
 
     def tokens(
         self,

@@ -256,10 +256,10 @@ def _memory(
     # What `checks` of tracemalloc find on NumPy, where attention and feed-forward layers are computed in parts.
     extra = 4 * width * tokens * (3 * batch + 4)
     if getattr(model, "is_causal", False):
-        layers, heads, size = model.cache_shape
-        of_a_layer = 2 * heads * size * 4
-        out["cache_per_token"] = layers * of_a_layer
-        out["cache"] = batch * of_a_layer * sum(layer_capacities(layers, tokens, model.windows))
+        of_layers = [2 * heads * size * 4 for heads, size in model.cache_shapes]
+        held = layer_capacities(len(of_layers), tokens, model.windows)
+        out["cache_per_token"] = sum(of_layers)
+        out["cache"] = batch * sum(n * size for n, size in zip(held, of_layers, strict=True))
         extra += out["cache"]
     out |= {"batch": batch, "length": tokens, "peak": {name: n + extra for name, n in out["weights"].items()}}
     return out

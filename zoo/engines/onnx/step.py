@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ... import ops
+from ...cache import recent_vectors
 from ...errors import UnsupportedError
 from ...inputs import Context, TextInputs
 from ...inputs.heads import CausalLM
@@ -33,7 +34,8 @@ HINTS = {"B": 6, "T": 5, "S": 7, "C": 3, "M": 11, "N": 4, "W": 13}
 class _Layer:
     """One layer's part of the cache: inputs of the graph, and the keys and values that the layer adds."""
 
-    def __init__(self, keys: Symbol, values: Symbol, cross: Any, in_place: bool, held: Symbol | None):
+    def __init__(self, keys: Symbol, values: Symbol, cross: Any, in_place: bool, start: Symbol, held: Symbol | None):
+        self.start = start
         self.keys, self.values, self.cross = keys, values, cross  # (B, G, S or W, K) twice, and the encoder's
         self.in_place, self.window_start = (
             in_place,
@@ -50,6 +52,14 @@ class _Layer:
     ) -> tuple[Any, Any, Any]:
         q, k = (ops.rope(x, *cos_sin, interleaved=interleaved) for x in (q, k))
         return (q, *self.extend(k, v))
+
+    def recall(self, x: Any, count: int) -> Any:
+        B, T, C = x.shape
+        pair: tuple[Any, ...] = self.keys, self.values
+        keys, values = (past.transpose(0, 2, 1, 3) for past in pair)
+        self.extend(*(half.reshape(B, T, 1, C // 2) for half in (x[..., : C // 2], x[..., C // 2 :])))
+        start: Any = self.start if self.window_start is None else self.window_start
+        return ops.cat([recent_vectors(keys, values, start, count), x], 1)
 
     def attention_arguments(self, visible: dict[str, Any]) -> dict[str, Any]:
         return visible if self.window_start is None else {**visible, "start": self.window_start}
@@ -148,17 +158,18 @@ class _Step:
         has_axes = "mrope_position_ids" in self.model.inputs
         at: Any = self.input("mrope_position_ids", ("B", "T", 3), INT) if has_axes else None
         start: Any = self.input("past_lengths", ("B",), INT)
+        self.start = start
         t = TextInputs(ids, vectors, types, None, Context(start=start), None, (vectors if embeds else ids).shape[1])
         return t._replace(mrope_position_ids=at)
 
     def cache(self, cross: bool, in_place: bool = False, drops: bool = False) -> Any:
-        (layers, heads, size), windows = self.model.cache_shape, self.model.windows if drops else ()
+        windows = self.model.windows if drops else ()
         mask, held, found = None, None, []
         if any(window is not None for window in windows):
             held = self.input("window_lengths", ("B",), INT)
         if cross:
             mask = self.input("encoder_attention_mask", ("C", "M"), INT).to(BOOL)
-        for i in range(layers):
+        for i, (heads, size) in enumerate(self.model.cache_shapes):
             own = held if windows and windows[i] is not None else None
             shape = "B", heads, "S" if own is None else "W", size
             keys, values = (self.input(f"{PAST_KEYS}.{i}.{name}", shape, FLOAT) for name in ("key", "value"))
@@ -168,5 +179,5 @@ class _Step:
                     self.input(f"{CROSS_KEYS}.{i}.{name}", ("C", heads, "M", size), FLOAT) for name in ("key", "value")
                 )
                 seen = k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3), mask
-            found.append(_Layer(keys, values, seen, in_place, own))
+            found.append(_Layer(keys, values, seen, in_place, self.start, own))
         return found
