@@ -136,6 +136,12 @@ def write_gemma(folder: Path, size: int, max_length: int) -> None:
     write_json(folder / "tokenizer_config.json", config | {f"{name[1:-1]}_token": name for name in special})
 
 
+def write_bytes(folder: Path, size: int, max_length: int) -> None:
+    """ByT5's, which has no vocabulary: three special tokens, 256 bytes, and as many sentinels as there is room for."""
+    config = {"tokenizer_class": "ByT5Tokenizer", "extra_ids": size - 259, "eos_token": "</s>", "pad_token": "<pad>"}
+    write_json(folder / "tokenizer_config.json", {**config, "unk_token": "<unk>", "model_max_length": max_length})
+
+
 WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "wordpiece": write_wordpiece,
     "wordpiece, cased": lambda folder, size, most: write_wordpiece(folder, size, most, lower=False),
@@ -145,6 +151,7 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "sentencepiece": write_sentencepiece,
     "unigram": write_unigram,
     "gemma": write_gemma,
+    "bytes": write_bytes,
 }
 
 

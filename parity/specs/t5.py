@@ -33,6 +33,13 @@ SPECS: dict[str, Spec] = {
     "flan-t5-small": _t5(
         like="google/flan-t5-small", config={**_T5, **_FLAN}, tiny={**_TINY, **_SHORT_BIAS, "num_decoder_layers": 2}
     ),
+    "byt5-small": _t5(
+        like="google/byt5-small",
+        tokenizer="bytes",
+        config={**_T5, **_FLAN, "vocab_size": 384, "d_model": 1472, "d_ff": 3584, "num_layers": 12, "num_heads": 6}
+        | {"num_decoder_layers": 4, "tokenizer_class": "ByT5Tokenizer"},
+        tiny={**_TINY, "vocab_size": 384, "n_positions": 200, "num_decoder_layers": 1},
+    ),
     "sentence-t5-base": _t5(
         like="sentence-transformers/sentence-t5-base",
         architecture="T5EncoderModel",

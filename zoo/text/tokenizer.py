@@ -21,6 +21,7 @@ from .long_texts import LONG_TEXT, MAX_UNCUT, beginning, boundaries, interruptib
 from .post_processors import change_language
 from .special_tokens import ROLES
 from .tidy import tidy_spaces
+from .tokenizer_classes import text_of_bytes
 from .tokenizer_files import Loaded, Side, load_files
 from .tokenizer_json import sibling, translate_rust_errors
 
@@ -85,6 +86,7 @@ class Tokenizer:
             self.vocab_size = len(self._piece_ids.ids)
             self.all_special_ids = frozenset(map(self._piece_ids.ids.__getitem__, self._piece_ids.special))
         self.languages = {name: i for name in loaded.languages if (i := self._id_or_none(name)) is not None}
+        self._bytes = loaded.leaves_out_bytes
         self._tidies, self._typed, self._word_end = loaded.tidies, loaded.typed, loaded.word_end
         with translate_rust_errors(self.source):
             self.is_pair_typed = 1 in self.backend.encode("a", "a").type_ids and self._typed
@@ -213,6 +215,9 @@ class Tokenizer:
         """The text of a row of ids; those past the vocabulary add nothing, as in transformers: models may be wider."""
         if self._piece_ids is not None:
             text = self._piece_ids.text(given_ids(ids), skip_special_tokens)
+        elif self._bytes:
+            own = [i for i in given_ids(ids) if not (skip_special_tokens and i in self.all_special_ids)]
+            text = text_of_bytes(filter(None, self.tokens(own)))
         else:
             with translate_rust_errors(self.source):
                 text = self.backend.decode(given_ids(ids), skip_special_tokens=skip_special_tokens)

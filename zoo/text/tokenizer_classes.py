@@ -20,6 +20,10 @@ from .sentencepiece_model import NORMAL
 from .tokenizer_parts import Part, Settings
 from .vocabulary_files import Vocabulary, byte_level_bpe, require, sentencepiece, wordpiece
 
+_PRINTABLE_BYTES = (*range(33, 127), *range(161, 173), *range(174, 256))
+_OTHER_BYTES = [byte for byte in range(256) if byte not in _PRINTABLE_BYTES]
+# The character that the library's ByteLevel has for each byte: itself, or one from 256 on.
+BYTE_SYMBOLS = [chr(byte if byte in _PRINTABLE_BYTES else 256 + _OTHER_BYTES.index(byte)) for byte in range(256)]
 MAX_EXTRA = 10_000  # tokens of a kind that a file may add by a number
 Symbol = tuple[str, bool]  # a token that is never cut, and True if it is special
 
@@ -53,6 +57,7 @@ class TokenizerClass:
     is_plain: bool = False  # True if its special tokens lose the flags that files state
     extra: Callable[[Settings], list[Symbol]] | None = None  # special tokens beside the roles, where no file states any
     languages: tuple[str, ...] = ()  # the tokens that say a text's language
+    leaves_out_bytes: bool = False  # True if texts of ids are without the bytes that are no UTF-8
 
 
 def _read_wordpiece(file: VocabularyFile) -> Vocabulary:
@@ -88,6 +93,19 @@ def _read_deberta(file: VocabularyFile) -> Vocabulary:
     pieces = {text: i for i, (text, _) in enumerate(found.model["vocab"])}
     require(found.path, pieces, [file.roles["cls"], file.roles["sep"]])
     return found
+
+
+def _read_bytes(file: VocabularyFile) -> Vocabulary:
+    """Each byte is a token, after three special ones."""
+    begin = [file.roles[role] for role in ("pad", "eos", "unk")]
+    vocab = {token: i for i, token in enumerate([*begin, *BYTE_SYMBOLS])}
+    return Vocabulary(file.folder.where(file.name), {"type": "BPE", "vocab": vocab, "merges": []})
+
+
+def text_of_bytes(tokens: Iterable[str]) -> str:
+    """The text of bytes, and of tokens beside them, without the bytes that are no UTF-8."""
+    parts = (bytes([BYTE_SYMBOLS.index(t)]) if len(t) == 1 and t in BYTE_SYMBOLS else t.encode() for t in tokens)
+    return b"".join(parts).decode(errors="ignore")
 
 
 def _fairseq_reader(*more: str) -> Any:
@@ -150,8 +168,8 @@ def _number(config: Mapping[str, Any], name: str, default: int) -> int:
     return value
 
 
-def _sentinels(config: Mapping[str, Any]) -> list[str]:
-    return [f"<extra_id_{i}>" for i in range(_number(config, "extra_ids", 100))]
+def _sentinels(config: Mapping[str, Any], default: int = 100) -> list[str]:
+    return [f"<extra_id_{i}>" for i in range(_number(config, "extra_ids", default))]
 
 
 def _as_special(tokens: Iterable[str]) -> list[Symbol]:
@@ -331,6 +349,18 @@ CLASSES: dict[str, TokenizerClass] = {
     "T5Tokenizer": TokenizerClass(
         _T5, "Unigram", parts.t5, post_processors.one_each, "spiece.model", _read_t5, extra=_extra_of_t5
     ),
+    "ByT5Tokenizer": TokenizerClass(
+        _T5,
+        "bytes",  # which no tokenizer.json has
+        parts.byt5,
+        post_processors.one_each,
+        "tokenizer_config.json",  # all that there is
+        _read_bytes,
+        flags={role: {"lstrip": True, "rstrip": True} for role in _T5},
+        extra=lambda s: _as_special(_sentinels(s.config, 125)),
+        prepare=parts.ByT5Texts,
+        leaves_out_bytes=True,
+    ),
     "SiglipTokenizer": TokenizerClass(
         {**_T5, "pad": "</s>"},
         "SentencePiece",  # which no tokenizer.json has
@@ -389,7 +419,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "deberta": "DebertaTokenizer",
     "deberta-v2": "DebertaV2Tokenizer",
     "esm": "EsmTokenizer",
-    **dict.fromkeys(("gpt_neox", "olmoe"), "GPTNeoXTokenizer"),
+    **dict.fromkeys(("gpt_neox", "mpt", "olmoe"), "GPTNeoXTokenizer"),
     "layoutlmv3": "LayoutLMv3Tokenizer",
     "m2m_100": "M2M100Tokenizer",
     "marian": "MarianTokenizer",

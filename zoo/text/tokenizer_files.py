@@ -63,6 +63,7 @@ class Loaded(NamedTuple):
     typed: bool  # True if the second text gets segment 1
     prepare: Callable[[str], str] | None  # what is done to a text before all else
     word_end: str  # what stands in decoded texts for the space after a word; "" if nothing does
+    leaves_out_bytes: bool = False  # True if decoding leaves out the bytes that are no UTF-8
     ids: PieceIds | None = None  # where the library's are not the checkpoint's
     languages: Sequence[str] = ()  # the tokens that say a text's language
     target: Loaded | None = None  # for texts that the model writes, if others than it reads
@@ -136,6 +137,7 @@ def _load(folder: CheckpointFolder) -> Loaded:
         typed="token_type_ids" in names if isinstance(names, list) else raw is not None if cls is None else cls.typed,
         prepare=cls.prepare(settings, backend) if cls is not None and cls.prepare is not None and from_class else None,
         word_end="</w>" if cls is CLASSES["CLIPTokenizer"] else "",
+        leaves_out_bytes=cls is not None and cls.leaves_out_bytes,
         languages=cls.languages if cls is not None and from_class else (),
     )
 

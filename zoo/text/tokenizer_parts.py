@@ -94,6 +94,11 @@ def byte_level_bpe(s: Settings) -> Part:
     return {"model": BYTE_BPE, "normalizer": None, "pre_tokenizer": prefix, "decoder": byte_level()}
 
 
+def byt5(s: Settings) -> Part:
+    before = byte_level(prefix=False, regex=False)
+    return {"model": BYTE_BPE, "normalizer": None, "pre_tokenizer": before, "decoder": byte_level()}
+
+
 def esm(s: Settings) -> Part:
     return {
         "model": {"type": "WordLevel", "unk_token": s.roles["unk"]},
@@ -319,6 +324,23 @@ def siglip(s: Settings) -> Part:
         "pre_tokenizer": None,
         "decoder": metaspace("always"),
     }
+
+
+class ByT5Texts:
+    """A text without an end that it types: it is the one that comes after each."""
+
+    def __init__(self, s: Settings, backend: Any):
+        self.end = s.roles["eos"]
+        tokens = backend.get_added_tokens_decoder().values()
+        own = next((token for token in tokens if token.content == self.end), None)
+        self.left, self.right = (own.lstrip, own.rstrip) if own is not None else (False, False)
+
+    def __call__(self, text: str) -> str:
+        whole = text.rstrip() if self.right else text
+        if not whole.endswith(self.end):
+            return text
+        rest = whole.removesuffix(self.end)
+        return rest.rstrip() if self.left else rest
 
 
 class SiglipTexts:
