@@ -537,10 +537,12 @@ FAMILIES: dict[str, Family] = {
     "granite": Family(module="zoo.models.granite", prefix="Granite", heads=_DECODER[:2]),
     "helium": Family(module="zoo.models.helium", prefix="Helium", heads=_DECODER[:4]),
     "hunyuan_v1_dense": Family(module="zoo.models.hunyuan_v1_dense", prefix="HunYuanDenseV1", heads=_DECODER[:3]),
+    "lfm2": Family(module="zoo.models.lfm2", prefix="Lfm2", heads=_DECODER[:2]),
     "llama": Family(module="zoo.models.llama3", prefix="Llama", heads=_DECODER),
     "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER),
     "ministral": Family(module="zoo.models.mistral", prefix="Ministral", classes="Llama", heads=_DECODER[:2]),
     "mixtral": Family(module="zoo.models.mixtral", prefix="Mixtral", heads=_DECODER),
+    "mpt": Family(module="zoo.models.mpt", prefix="Mpt", heads=_DECODER),
     "layoutlmv3": Family(
         module="zoo.models.layoutlmv3",
         prefix="LayoutLMv3",

@@ -42,6 +42,12 @@ _GPT_OSS |= {"layer_types": ["sliding_attention", "full_attention"] * 12, "eos_t
 _YARN = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096}
 _GPT_OSS |= {"rope_scaling": {**_YARN, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}}
 
+_LFM2 = {"vocab_size": 65536, "hidden_size": 1024, "intermediate_size": 6656, "num_hidden_layers": 16}
+_LFM2 |= {"num_attention_heads": 16, "num_key_value_heads": 8, "max_position_embeddings": 128000, "norm_eps": 1e-5}
+_LFM2 |= {"block_auto_adjust_ff_dim": True, "block_ffn_dim_multiplier": 1.0, "block_multiple_of": 256}
+_LFM2 |= {"conv_L_cache": 3, "conv_bias": False, "full_attn_idxs": [2, 5, 8, 10, 12, 14], "rope_theta": 1000000.0}
+_LFM2 |= {"tie_embedding": True, "bos_token_id": 1, "eos_token_id": 7, "pad_token_id": 0}
+
 _COHERE = {"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40}
 _COHERE |= {"num_attention_heads": 64, "num_key_value_heads": 64, "max_position_embeddings": 8192}
 _COHERE |= {"layer_norm_eps": 1e-5, "logit_scale": 0.0625, "rope_theta": 8000000.0, "use_qk_norm": False}
@@ -109,6 +115,13 @@ _gpt_oss = partial(
     | {"layer_types": ["sliding_attention", "full_attention"] * 2},
     gains={"mlp.router": 4.5},
 )
+_lfm2 = partial(
+    _spec,
+    model_type="lfm2",
+    prefix="Lfm2",
+    base=_LFM2,
+    small={"block_multiple_of": 16, "full_attn_idxs": [2], "pad_token_id": 0},
+)
 _qwen_moe = partial(
     _spec,
     model_type="qwen2_moe",
@@ -145,6 +158,14 @@ SPECS: dict[str, Spec] = {
     **_heads(_exaone4, "exaone4"),
     "gpt-oss-20b": _gpt_oss("openai/gpt-oss-20b"),
     **_heads(_gpt_oss, "gpt-oss", "bare", "classifier", "tagger"),
+    "LFM2-350M": _lfm2("LiquidAI/LFM2-350M", full=True),
+    "lfm2-bare": _lfm2(
+        "save_pretrained",
+        "Model",
+        config={"conv_bias": True, "conv_L_cache": 4, "block_auto_adjust_ff_dim": False},
+        tiny={"layer_types": ["conv", "full_attention"] * 2},
+        dtype="F32",
+    ),
     "c4ai-command-r-v01": _cohere("CohereLabs/c4ai-command-r-v01"),
     "c4ai-command-r-plus": _cohere("CohereLabs/c4ai-command-r-plus", config={"use_qk_norm": True}),
     **_heads(_cohere, "cohere", "bare"),

@@ -49,6 +49,9 @@ _GPTJ |= {"bos_token_id": 50256, "eos_token_id": 50256}
 _BLOOM = {"vocab_size": 250880, "hidden_size": 1024, "n_layer": 24, "n_head": 16, "layer_norm_epsilon": 1e-5}
 _BLOOM |= {"apply_residual_connection_post_layernorm": False, "hidden_dropout": 0.0, "attention_dropout": 0.0}
 _BLOOM |= {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 3, "seq_length": 2048, "slow_but_exact": False}
+_MPT = {"vocab_size": 50432, "d_model": 4096, "n_heads": 32, "n_layers": 32, "max_seq_len": 2048}
+_MPT |= {"expansion_ratio": 4, "no_bias": True, "learned_pos_emb": True, "logit_scale": None}
+_MPT |= {"attn_config": {"alibi": True, "alibi_bias_max": 8, "attn_type": "multihead_attention", "attn_pdrop": 0}}
 _CODEGEN = {**_GPTJ, "vocab_size": 51200, "n_embd": 1024, "n_layer": 20, "rotary_dim": 32}
 
 _glm = partial(_spec, model_type="glm", prefix="Glm", base=_GLM, small={"head_dim": 8})
@@ -99,8 +102,10 @@ _SMALL_NEO = {**_TOKENS, "hidden_size": 64, "num_layers": 4, "num_heads": 8, "ma
 _SMALL_NEO |= {"attention_types": [[["global", "local"], 2]], "window_size": 6}
 
 
-def _like_gpt(like: str, head: str, *, prefix: str, base: Any, small: Any, config: Any = None, **more: Any) -> Spec:
-    tiny = {**small, **({"pad_token_id": 0} if config and "id2label" in config else {})}
+def _like_gpt(
+    like: str, head: str, *, prefix: str, base: Any, small: Any, config: Any = None, tiny: Any = None, **more: Any
+) -> Spec:
+    tiny = {**small, **({"pad_token_id": 0} if config and "id2label" in config else {}), **(tiny or {})}
     return Spec(like=like, architecture=prefix + head, config={**base, **(config or {})}, tiny=tiny, **more)
 
 
@@ -117,6 +122,8 @@ _gptj = partial(_like_gpt, model_type="gptj", prefix="GPTJ", base=_GPTJ, small=_
 _codegen = partial(_like_gpt, model_type="codegen", prefix="CodeGen", base=_CODEGEN, small=_SMALL)
 _SMALL_BLOOM = {**_TOKENS, "hidden_size": 72, "n_head": 6, "n_layer": 3}
 _bloom = partial(_like_gpt, model_type="bloom", prefix="Bloom", base=_BLOOM, small=_SMALL_BLOOM)
+_SMALL_MPT = {**_TOKENS, "d_model": 72, "n_heads": 6, "n_layers": 3, "max_seq_len": 96}
+_mpt = partial(_like_gpt, model_type="mpt", prefix="Mpt", base=_MPT, small=_SMALL_MPT)
 _CLASSIFIER = {"config": {**labels(count=3), "pad_token_id": 0}, "tiny": {"pad_token_id": 0}}
 _LABELS = {**labels(count=3), "pad_token_id": 0}
 _GROUPS = {"new_decoder_architecture": True, "num_kv_heads": 8, "num_attention_heads": 128, "hidden_size": 8192}
@@ -130,6 +137,16 @@ SPECS: dict[str, Spec] = {
         "ForSequenceClassification",
         config={**_LABELS, "apply_residual_connection_post_layernorm": True},
     ),
+    "mpt-7b": _mpt("mosaicml/mpt-7b", "ForCausalLM", dtype="BF16"),
+    "mpt-bare": _mpt(
+        "save_pretrained",
+        "Model",
+        config={"attn_config": {"clip_qkv": 1.5, "softmax_scale": 0.2}},
+        tiny={"n_heads": 8},
+    ),
+    "mpt-classifier": _mpt("save_pretrained", "ForSequenceClassification", config=_LABELS),
+    "mpt-tagger": _mpt("save_pretrained", "ForTokenClassification", config=labels(count=9)),
+    "mpt-squad2": _mpt("save_pretrained", "ForQuestionAnswering"),
     "glm-edge-1.5b-chat": _glm("zai-org/glm-edge-1.5b-chat", full=True),
     "glm-bare": _glm("save_pretrained", "Model", dtype="F32"),
     "glm-classifier": _glm("save_pretrained", "ForSequenceClassification", **_CLASSIFIER),

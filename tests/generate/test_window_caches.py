@@ -29,6 +29,9 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "Mistral": {},
     "Phi3": {},
     "Cohere2": {"head_dim": 16, "layer_types": MIXED, "logit_scale": 1.0},
+    "GptOss": {"head_dim": 16, "layer_types": MIXED, "num_local_experts": 4, "num_experts_per_tok": 2},
+    # Whose convolutions see a token and the WINDOW before it.
+    "Lfm2": {"layer_types": ["conv", "full_attention", "conv"], "conv_L_cache": WINDOW + 1, "block_multiple_of": 8},
     "Qwen2": {"layer_types": MIXED, "use_sliding_window": True, "max_window_layers": 0},
 }
 ENGINES = ["numpy", "torch:cpu", "onnx", "onnx, not in place"]
@@ -116,7 +119,7 @@ def test_rows_of_a_batch(family, engine, pair):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("family", ["Gemma3", "Mistral"])
+@pytest.mark.parametrize("family", ["Gemma3", "Mistral", "Lfm2"])
 def test_beams(family, engine, pair):
     reference, model = pair(family, engine)
     options = {"max_new_tokens": 30, "num_beams": 3, "eos_token_id": 3}
@@ -139,10 +142,11 @@ def test_guessed_tokens(options, engine, pair):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_rows_that_come_and_go(engine, pair, monkeypatch):
+@pytest.mark.parametrize("family", ["Gemma3", "Lfm2"])
+def test_rows_that_come_and_go(family, engine, pair, monkeypatch):
     """Continuous batching, with blocks of earlier prompts that windows have dropped since."""
     monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", BLOCK)
-    _, model = pair("Gemma3", engine)
+    _, model = pair(family, engine)
     batch, config = ContinuousBatch(model, max_rows=2), GenerationConfig(max_new_tokens=40, eos_token_id=(3,))
     long = np.random.default_rng(5).integers(4, VOCAB, 5 * BLOCK + 3)
     every = [*prompts(), np.append(long, 7), prompts()[1], np.append(long, [8, 9]), long[: 3 * BLOCK]]
@@ -165,9 +169,10 @@ def test_rows_that_come_and_go(engine, pair, monkeypatch):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_kept_prompt(engine, pair, tmp_path):
+@pytest.mark.parametrize("family", ["Gemma3", "Lfm2"])
+def test_a_kept_prompt(family, engine, pair, tmp_path):
     """A conversation goes on; a text that differs early is computed anew; and a file has the last tokens alone."""
-    _, model = pair("Gemma3", engine)
+    _, model = pair(family, engine)
     decoder = model.runner.decoder(model)
     kept = PromptCache(model, decoder)
 
@@ -205,9 +210,10 @@ def test_a_kept_prompt(engine, pair, tmp_path):
     assert (found, known) == (alone(text[:20]), 0)
 
 
-def test_a_mask_and_rows_of_unlike_lengths(pair):
+@pytest.mark.parametrize("family", ["Gemma3", "Lfm2", "GptOss"])
+def test_a_mask_and_rows_of_unlike_lengths(family, pair):
     """A caller's own steps, with a mask over all tokens so far."""
-    _, model = pair("Gemma3")
+    _, model = pair(family)
     rng = np.random.default_rng(0)
     ids, mask = rng.integers(4, VOCAB, (2, 60)), np.ones((2, 60), bool)
     mask[1, :11] = False
@@ -220,8 +226,9 @@ def test_a_mask_and_rows_of_unlike_lengths(pair):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_is_taken_back(engine, pair):
-    _, model = pair("Mistral", engine)
+@pytest.mark.parametrize("family", ["Mistral", "Lfm2"])
+def test_what_is_taken_back(family, engine, pair):
+    _, model = pair(family, engine)
     decoder, ids = model.runner.decoder(model), np.random.default_rng(0).integers(4, VOCAB, (2, 50))
     cache = decoder.new_cache(2, 100)
     wanted = [np.asarray(decoder.next_logits(ids[:, :n], None, decoder.new_cache(2, 60))) for n in (48, 50)]

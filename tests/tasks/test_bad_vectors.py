@@ -67,7 +67,7 @@ def test_a_recording_file_that_is_none(data, tmp_path):
 
 @pytest.mark.parametrize(
     ("model_type", "says"),
-    [("bret", "did you mean 'bert'"), ("mpt", "adding-a-model.md"), ("qwen3_mo", "did you mean 'qwen3_moe'")],
+    [("bret", "did you mean 'bert'"), ("reformer", "adding-a-model.md"), ("qwen3_mo", "did you mean 'qwen3_moe'")],
 )
 def test_a_family_that_zoo_has_not(model_type, says, tmp_path: Path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
