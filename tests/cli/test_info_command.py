@@ -216,3 +216,12 @@ def test_info_of_a_reader_of_lines(tmp_path: Path) -> None:
     assert found["task"] == "ocr"
     wanted = {"kind": "PPOCRV6SmallRecImageProcessor", "size": {"height": 48, "width": 320}, "crop": None}
     assert found["processor"] == wanted
+
+
+def test_info_of_a_model_that_writes_a_tables_structure(tmp_path: Path) -> None:
+    """Its config names nothing: its task does."""
+    from parity.checkpoints import build
+
+    assert describe(str(build("slanet", tmp_path)))["labels"] == [
+        *("table", "table column", "table row", "table column header", "table spanning cell")
+    ]

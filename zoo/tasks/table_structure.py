@@ -6,7 +6,7 @@ Shapes: B images of a batch, Y and X height and width after the processor, H and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class TableStructure(Detect):
     where there is least ink, for a checkpoint of transformers, whose class has no places.
     """
 
+    own_labels: ClassVar[tuple[str, ...]] = LABELS
+
     @classmethod
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
         config: Any = checkpoint.config
@@ -44,7 +46,7 @@ class TableStructure(Detect):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return LABELS
+        return self.own_labels
 
     def outputs(
         self, pixel_values: Array, sizes: Sequence[tuple[int, int]], pixel_mask: Array | None = None

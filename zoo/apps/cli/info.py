@@ -93,7 +93,7 @@ def describe(
         "task": kind and kind.name,
         "parameters": sum(tensor.elements for tensor in tensors),
         **{field: getattr(part, field) for part in parts for field in sizes if hasattr(part, field)},
-        "labels": list(config.id2label.values()) if kind and kind.labelled else None,
+        "labels": _labels(checkpoint),
         **({"processor": _processor(checkpoint)} if images else {"tokenizer": _tokenizer(checkpoint)}),
         "stored": _count_types(tensors),
         "memory": _memory(checkpoint.config, tensors, batch, length, tp) | _page_plan(checkpoint),
@@ -133,6 +133,17 @@ def _task(checkpoint: Checkpoint) -> TaskKind | None:
         return task_of(checkpoint).kind
     except ZooError:  # there is a model for it, but no task
         return None
+
+
+def _labels(checkpoint: Checkpoint) -> list[str] | None:
+    """The names of what its task finds, which its config has, or its task's class."""
+    from ...checkpoint.task import task_of
+    from ...tasks import task_class
+
+    if (kind := _task(checkpoint)) is None or not kind.labelled:
+        return None
+    own = getattr(task_class(kind, task_of(checkpoint).head), "own_labels", ())
+    return list(own or checkpoint.config.id2label.values())
 
 
 def _tokenizer(checkpoint: Checkpoint) -> dict[str, Any]:
