@@ -228,7 +228,7 @@ def fetch(folder: Path, mirrors: Path | None) -> list[str]:
         if file.is_file():
             continue
         try:
-            data = _read(repo, path, mirrors)
+            data = read_file(repo, SOURCES[repo][0], path, mirrors)
         except (OSError, subprocess.CalledProcessError) as e:
             problems.append(f"{repo}: {path}: {e}")
             continue
@@ -240,8 +240,8 @@ def fetch(folder: Path, mirrors: Path | None) -> list[str]:
     return problems
 
 
-def _read(repo: str, path: str, mirrors: Path | None) -> bytes:
-    commit = SOURCES[repo][0]
+def read_file(repo: str, commit: str, path: str, mirrors: Path | None) -> bytes:
+    """A file of a public repository, from the web or from git mirrors."""
     if mirrors is None:
         with urllib.request.urlopen(f"https://raw.githubusercontent.com/{repo}/{commit}/{path}", timeout=60) as file:
             return file.read()

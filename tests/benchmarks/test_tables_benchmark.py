@@ -63,7 +63,7 @@ def test_a_drawn_page_has_no_words(tmp_path):
 def test_files_come_from_mirrors_and_their_hash_is_checked(tmp_path, monkeypatch):
     first = next(one for one in MATERIAL if one.set == "pages")
     monkeypatch.setattr(table_material, "material", lambda folder: [first])
-    monkeypatch.setattr(table_material, "_read", lambda repo, path, mirrors: b"another picture")
+    monkeypatch.setattr(table_material, "read_file", lambda repo, commit, path, mirrors: b"another picture")
     assert "expected" in table_material.fetch(tmp_path, None)[0]
     assert not list(tmp_path.iterdir())
 
