@@ -37,6 +37,8 @@ PACKAGES = {
 PACKING = 1e9
 # Seconds of packing from which the first runs go without.
 PACKS_LATE = 0.05
+# Bytes of a single row of an input from which a run gives back its memory, which no other run is likely to need.
+LARGE_ROW = 8_000_000
 # The version of ONNX Runtime with MatMulNBits of 8 bits on every CPU.
 MIN_VERSION = 1, 23
 FATAL_LEVEL = 3  # its log level; errors are raised anyway
@@ -187,7 +189,9 @@ class Session:
         session, began = self._session_of_process() if bound is None else bound.session, time.process_time()
         try:
             with denormals.flushing():
-                found = session.run(None, feeds) if bound is None else _run_bound(bound, feeds)
+                found = (
+                    session.run(None, feeds, self._run_options(feeds)) if bound is None else _run_bound(bound, feeds)
+                )
         except Exception as e:  # ONNX Runtime's errors have no class in common
             raise ZooError(f"ONNX Runtime: {' '.join(str(e).split())}") from e
         release(self._data)  # rows of tables, and what the system has mapped around them
@@ -210,6 +214,15 @@ class Session:
     def is_bound(self, bound: Binding) -> bool:
         """Return True if a binding is of the session that runs now: others pack, or are of a parent process."""
         return bound.session is self._session_of_process()
+
+    def _run_options(self, feeds: Mapping[str, np.ndarray]) -> Any:
+        """None, or for a single large image, such as a page, options that give back its memory."""
+        is_large = any(array.nbytes >= LARGE_ROW and array.shape[:1] == (1,) for array in feeds.values())
+        if not is_large or self._made_of[1] != "CPUExecutionProvider":
+            return None
+        options = runtime().RunOptions()
+        options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        return options
 
     def _make_session(self, packed: bool) -> Any:
         ort = runtime()
