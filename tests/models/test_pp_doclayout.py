@@ -12,6 +12,7 @@ import zoo
 from zoo.errors import ConfigError, InputError, UnsupportedError
 from zoo.images import ImageProcessor
 from zoo.images.boxes import post_process_object_detection, reading_ranks
+from zoo.images.outlines import region_outline
 from zoo.inputs import ImageInputs
 from zoo.models.pp_doclayout_v2 import PPDocLayoutV2Config
 from zoo.models.pp_doclayout_v3 import PPDocLayoutV3Config
@@ -73,6 +74,11 @@ def test_a_page(tmp_path, rng):
     found = [one.box for one in detect(page, threshold=0.0)]
     queries = [int(np.abs(corners - box).max(1).argmin()) for box in found]
     assert [ranks[i] for i in queries] == sorted(ranks[i] for i in queries)
+    read = detect(page, threshold=0.3)
+    masks = 1 / (1 + np.exp(-np.asarray(out.out_masks)[0])) > 0.3
+    at = [int(np.abs(corners - one.box).max(1).argmin()) for one in read]
+    assert read.polygons == [region_outline(one.box, masks[i], (90, 120)) for one, i in zip(read, at, strict=True)]
+    assert read.polygons
     with pytest.raises(InputError, match="expected 64 x 64"):
         detect.call(np.zeros((1, 32, 32, 3), np.float32))
 

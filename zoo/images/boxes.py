@@ -57,6 +57,20 @@ def post_process_object_detection(
 
     A query with a logit or a coordinate that is not finite is an InputError.
     """
+    found = find_queries(logits, pred_boxes, target_sizes, id2label, threshold, rule, order_logits)
+    return [[one for _, one in of_image] for of_image in found]
+
+
+def find_queries(
+    logits: np.ndarray,
+    pred_boxes: np.ndarray,
+    target_sizes: Sequence[tuple[int, int]],
+    id2label: Mapping[int, str],
+    threshold: float,
+    rule: str,
+    order_logits: np.ndarray | None,
+) -> list[list[tuple[int, Detection]]]:
+    """The objects of `post_process_object_detection`, each with the number of its query."""
     check_fraction(threshold, "threshold")
     check_choice(rule, "rule", RULES)
     labels = len(id2label)
@@ -83,22 +97,23 @@ def post_process_object_detection(
         if ranks is not None:  # the labels of one query stay together, the best first
             in_order = np.argsort(np.take_along_axis(ranks, pairs // labels, 1), 1, kind="stable")
             pairs = np.take_along_axis(pairs, in_order, 1)
-        score, best = np.take_along_axis(scores, pairs, 1), pairs % labels
-        boxes = np.take_along_axis(boxes, (pairs // labels)[..., None], 1)
+        score, best, queries = np.take_along_axis(scores, pairs, 1), pairs % labels, pairs // labels
+        boxes = np.take_along_axis(boxes, queries[..., None], 1)
     else:
         scores = softmax(logits.astype(np.float32, copy=False))
         best = scores[..., :-1].argmax(-1)  # (B, Q)
         score = np.take_along_axis(scores, best[..., None], -1)[..., 0]
+        queries = np.broadcast_to(np.arange(logits.shape[1]), logits.shape[:2])
     # In float32 as transformers compares, so that no score falls on another side of the threshold.
     kept = score > np.float32(threshold)
     if rule == "argmax":
         kept &= score >= scores[..., -1]
-    out: list[list[Detection]] = []
+    out: list[list[tuple[int, Detection]]] = []
     for b, (height, width) in enumerate(target_sizes):
         in_pixels = boxes[b] * np.array([width, height, width, height], np.float32)
         out.append(
             [
-                Detection(id2label[int(best[b, q])], float(score[b, q]), _box(in_pixels[q]))
+                (int(queries[b, q]), Detection(id2label[int(best[b, q])], float(score[b, q]), _box(in_pixels[q])))
                 for q in np.flatnonzero(kept[b]).tolist()
             ]
         )

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 
 import numpy as np
 
 from ..errors import ZooError, check_choice
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_image
-from ..images.boxes import RULES, Detection, check_fraction, draw_boxes, post_process_object_detection
+from ..images.boxes import RULES, Detection, check_fraction, draw_boxes, find_queries, sigmoid
+from ..images.outlines import region_outline
 from .arguments import collect_results, pair_with_inputs, result_or_error
 from .image_task import ImageOptions, ImageTask, as_images, floats, save_png
 from .notebook import html_picture, html_table
@@ -28,8 +29,16 @@ if TYPE_CHECKING:
     from ..typing import Array
 
 
+Polygon: TypeAlias = tuple[tuple[float, float], ...]
+
+
 class Detections(list[Detection]):
-    """The objects of one image, best first or in the order of reading; a list that can draw itself."""
+    """The objects of one image, best first or in the order of reading; a list that can draw itself.
+
+    Those of a model that also gives masks (PP-DocLayoutV3) have `polygons`.
+    """
+
+    masks: np.ndarray | None = None  # (N, Y, X) bool, of each object's in the whole image
 
     def __init__(
         self,
@@ -42,6 +51,13 @@ class Detections(list[Detection]):
         self.size = size  # (H, W) of the image, upright
         self.labels = tuple(labels)  # all that the detector knows: they decide the colours
         self._image = image  # opens it
+
+    @cached_property
+    def polygons(self) -> list[Polygon] | None:
+        """For each object the corners (x, y) of its outline in pixels of the image; None if the model has no masks."""
+        if self.masks is None:
+            return None
+        return [region_outline(one.box, mask, self.size) for one, mask in zip(self, self.masks, strict=True)]
 
     def draw(self, path: str | os.PathLike[str] | None = None) -> Image.Image:
         """The image with the boxes, their labels and scores; written as a PNG file if a path is given.
@@ -140,7 +156,10 @@ class Detect(ImageTask):
         def detections(one: tuple[Any, Any]) -> Detections:
             (output, height_width), image = one
             again = partial(open_image, image, data_format=data_format, max_pixels=max_pixels)
-            return Detections(self.objects(output, threshold, rule), height_width, self.labels, again)
+            objects, masks = self.objects(output, threshold, rule)
+            found = Detections(objects, height_width, self.labels, again)
+            found.masks = masks
+            return found
 
         found = [result_or_error(detections, one, i, len(given)) for i, one in enumerate(pair_with_inputs(rows, given))]
         return collect_results(found, single)
@@ -156,15 +175,22 @@ class Detect(ImageTask):
     ) -> list[Any]:
         """What `objects` reads of each of B images; the arguments are those of `compute` in `ImageTask.rows`."""
         out = self.call(pixel_values, pixel_mask)
-        order = floats(out.order_logits) if hasattr(out, "order_logits") else [None] * len(sizes)
-        return list(zip(floats(out.logits), floats(out.pred_boxes), order, sizes, strict=True))
+        order, masks = (
+            floats(getattr(out, name)) if hasattr(out, name) else [None] * len(sizes)
+            for name in ("order_logits", "out_masks")
+        )
+        return list(zip(floats(out.logits), floats(out.pred_boxes), order, masks, sizes, strict=True))
 
-    def objects(self, output: Any, threshold: float, rule: str) -> list[Detection]:
-        """The objects of an image, in the order of the result."""
-        logits, boxes, order, size = output
-        how: Any = {"threshold": threshold, "rule": rule, "order_logits": None if order is None else order[None]}
-        (found,) = post_process_object_detection(logits[None], boxes[None], [size], self.config.id2label, **how)
-        return found if order is not None else sorted(found, key=lambda d: -d.score)
+    def objects(self, output: Any, threshold: float, rule: str) -> tuple[list[Detection], np.ndarray | None]:
+        """The objects of an image, in the order of the result, and their masks (N, Y, X) bool, or None."""
+        logits, boxes, order, masks, size = output
+        orders = None if order is None else order[None]
+        names = self.config.id2label
+        (found,) = find_queries(logits[None], boxes[None], [size], names, threshold, rule, orders)
+        if order is None:
+            found = sorted(found, key=lambda one: -one[1].score)
+        queries = [query for query, _ in found]
+        return [one for _, one in found], None if masks is None else sigmoid(masks[queries]) > threshold
 
     def call(self, pixel_values: Array, pixel_mask: Array | None = None) -> Any:
         """The output of the model.  pixel_values (B, Y, X, 3), pixel_mask (B, Y, X) or None."""

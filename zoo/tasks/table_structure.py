@@ -55,7 +55,7 @@ class TableStructure(Detect):
         places = [None] * len(sizes) if out.loc_preds is None else floats(out.loc_preds)
         return list(zip(floats(out.last_hidden_state), places, floats(pixel_values), sizes, strict=True))
 
-    def objects(self, output: Any, threshold: float, rule: str) -> list[Detection]:
+    def objects(self, output: Any, threshold: float, rule: str) -> tuple[list[Detection], None]:
         """The parts with a score above the threshold; the score is the mean probability of the tokens of its cells."""
         if rule != "score":
             raise InputError(f"rule is {rule!r}, and a model that writes tokens has only 'score'")
@@ -68,11 +68,11 @@ class TableStructure(Detect):
             warn(f"the structure of a table has no end after {len(probabilities)} tokens: its last rows may be missing")
         cells = place_cells(tokens)
         if not cells:
-            return []
+            return [], None
         if places is not None:
             rows, columns = borders_of_places(cells, places.clip(0, 1) * (W, H, W, H))
         else:
             y, x = (np.flatnonzero(pixels.any((2, axis)))[-1] + 1 for axis in (1, 0))  # without the zeros around it
             rows, columns = borders_of_ink(cells, pixels[:y, :x])
             rows, columns = [v * H / y for v in rows], [v * W / x for v in columns]
-        return [one for one in find_parts(cells, rows, columns) if one.score > threshold]
+        return [one for one in find_parts(cells, rows, columns) if one.score > threshold], None
