@@ -139,24 +139,29 @@ def evidence(reports: list[Path]) -> dict[str, Any]:
 
 
 def ratios_by_family() -> Mapping[str, list[tuple[float, str]]]:
-    """For each family zoo's time over transformers', and the row."""
+    """For each family zoo's time over transformers', and the row with its engine and processor."""
+    from benchmarks.jobs import ENGINES
+    from parity.specs import SPECS
+
     found: dict[str, list[tuple[float, str]]] = {}
     for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
-        for name, ratio in _ratios(result):
+        engine = ENGINES.get(path.name.partition("-")[0], "")
+        for name, ratio, spec in _ratios(result):
             label = next((b for b in FAMILY_OF_ROW if name.startswith(b) or path.name.startswith(b)), None)
-            if label and "backbone" not in name:
-                found.setdefault(FAMILY_OF_ROW[label], []).append((ratio, name))
+            family = SPECS[spec].model_type if spec in SPECS else FAMILY_OF_ROW[label] if label else None
+            if family and "backbone" not in name:
+                found.setdefault(family, []).append((ratio, f"{name}, {engine}" if engine else name))
     return found
 
 
-def _ratios(result: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def _ratios(result: Mapping[str, Any]) -> Iterator[tuple[str, float, str | None]]:
     for row in result.get("rows", []):
         if "transformers" in row.get("ratios", {}):
-            yield row["row"], row["ratios"]["transformers"]["ratio"]
+            yield row["row"], row["ratios"]["transformers"]["ratio"], row.get("spec")
     for one in result.get("ratios", []):
         if one["theirs"].startswith("transformers"):
-            yield f"{one['what']}, {one['ours']} / {one['theirs']}", one["ratio"]
+            yield f"{one['what']}, {one['ours']} / {one['theirs']}", one["ratio"], None
 
 
 def families_page() -> str:
@@ -169,7 +174,9 @@ def families_page() -> str:
     for name, family in sorted(FAMILIES.items()):
         cells = [_proof(proof.get(device, {}), name) for device in DEVICES]
         times = sorted(speed.get(name, []))
-        cells += [f"{time:.2f} {row}" for time, row in (times[0], times[-1])] if times else ["", ""]
+        ends = [f"{time:.2f} {row}" for time, row in (*times[:1], *times[1:][-1:])]
+        cells += [*ends, "", ""][:2]
+        cells += [", ".join(gguf_names(name))]
         rows.append(f"| {name} | {' | '.join(cells)} |")
         heads = ", ".join(f"`{architecture}`" for architecture in family.architectures)
         tasks = ", ".join(dict.fromkeys(task for head in family.heads if (task := family.task_of(head))))
@@ -184,11 +191,13 @@ real ones, one for each head and variant. ✓ 7 means that all seven hold, with 
 which may be 1e-5 ([the rule](parity.md#the-rule)). Compared: {dates}. The figures are [a file](evidence.json), made by
 `zoo parity --all --json` for each device; [parity.md](parity.md#at-full-size) has those of full-size checkpoints.
 
-Speed is zoo's time over transformers' on NumPy, the best and the worst row that was measured; below 1 zoo is faster.
-[measurements.md](measurements.md) has all of them.
+Every family runs on NumPy, ONNX Runtime, OpenVINO and torch, in float32 and with weights of 16 bits; what a family
+refuses its section in [families.md](families.md) says. Speed is zoo's time over transformers', the best and the worst
+row that was measured; below 1 zoo is faster. [measurements.md](measurements.md) has all of them. GGUF: what llama.cpp
+calls the family in files that zoo reads.
 
-| family | {" | ".join(DEVICES.values())} | best | worst |
-|---|---|---|---|---|---|
+| family | {" | ".join(DEVICES.values())} | best | worst | GGUF |
+|---|---|---|---|---|---|---|
 {chr(10).join(rows)}
 
 ## Classes
@@ -197,6 +206,14 @@ Speed is zoo's time over transformers' on NumPy, the best and the worst row that
 |---|---|---|---|
 {chr(10).join(classes)}
 """
+
+
+def gguf_names(model_type: str) -> list[str]:
+    """llama.cpp's names of the architectures that are read as this family."""
+    from zoo.weights.gguf.config import EXPERT_MODEL_TYPES, MODEL_TYPES
+    from zoo.weights.gguf.names import NAMES
+
+    return [name for name in NAMES if model_type in (MODEL_TYPES.get(name, name), EXPERT_MODEL_TYPES.get(name))]
 
 
 def _proof(device: Mapping[str, Any], name: str) -> str:

@@ -79,6 +79,8 @@ def test_the_site_has_every_page_and_family():
     text = site.families_page()
     assert all(len(re.findall(rf"^\| {name} \|", text, re.MULTILINE)) == 2 for name in FAMILIES)
     assert re.search(r"^\| bert \| ✓ \d+,\xa0\de\S\d|^\| bert \| ✓ \d+,\xa0\d\.\d", text, re.MULTILINE)
+    assert re.search(r"^\| mixtral \| .* \| llama \|$", text, re.MULTILINE)
+    assert re.search(r"^\| uvdoc \| .* \| 0\.41 uvdoc 64x96, ONNX Runtime \|", text, re.MULTILINE)
 
 
 def test_the_api_page_has_every_task():

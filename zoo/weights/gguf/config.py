@@ -81,8 +81,8 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         raise UnsupportedError(f"{own}.rope.dimension_count = {rotated} is not implemented, only {size} is")
     _require_value(m, "attention.key_length_swa", size)
     _require_value(m, "attention.value_length_swa", size)
-    if own == "llama" and m.integer("expert_count", 0):
-        experts, kind = _mixtral(m), "mixtral"
+    if own in EXPERT_MODEL_TYPES and m.integer("expert_count", 0):
+        experts, kind = _mixtral(m), EXPERT_MODEL_TYPES[own]
     else:
         experts, kind = EXPERTS[own](m) if own in EXPERTS else {}, MODEL_TYPES.get(own, own)
     for name in ("expert_count", "expert_used_count") if not experts else ():
@@ -126,6 +126,8 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
 # llama.cpp's name of an architecture -> transformers' model_type, if it is another.
 MODEL_TYPES = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe", "command-r": "cohere", "phi2": "phi"}
 MODEL_TYPES |= {"hunyuan-dense": "hunyuan_v1_dense", "gpt-oss": "gpt_oss"}
+# The same for files with experts.
+EXPERT_MODEL_TYPES = {"llama": "mixtral"}
 WINDOW_ARCHITECTURES = (
     "gemma2",
     "gemma3",
