@@ -85,3 +85,14 @@ def test_an_export_has_the_weights_that_it_has(tmp_path, kept):
     assert zoo.load(folder, device="onnx")(["Once upon"], max_new_tokens=3)
     with pytest.raises(UnsupportedError, match="weights='int8' cannot change exported graphs"):
         zoo.load(folder, device="onnx", weights="int8")
+
+
+def test_an_encoder_of_images_is_in_int8_where_its_decoder_is_in_int4(tmp_path, kept):
+    folder = build("granite-docling-258M", tmp_path / "checkpoint")
+    plain, four, eight = (load_model(folder, device="onnx", weights=one) for one in (None, "int4", "int8"))
+    given = plain.example(rows=1)
+    pixels = plain.vision_model.pixels(given["pixel_values"])
+    wanted, found, other = (np.array(one.runner.run(one.image_features, pixels)) for one in (plain, four, eight))
+    np.testing.assert_array_equal(found, other)
+    assert 1e-4 < error(found, wanted) < 0.05
+    assert error(four(**given), plain(**given)) > 2 * error(eight(**given), plain(**given))

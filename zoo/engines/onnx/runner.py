@@ -20,8 +20,9 @@ import numpy as np
 from ...errors import CheckpointError, InputError, UnsupportedError, ZooError
 from ...files.inside import checkpoint_file
 from ...files.pages import release
-from ...inputs import TextInputs, TextModel
+from ...inputs import ImageInputs, TextInputs, TextModel
 from ...inputs.heads import CausalLM
+from ...inputs.image_text import ImageTextModel
 from ...nn import Module, leaves
 from ...pretrained import Pretrained
 from ...quant import QuantTensor
@@ -164,8 +165,12 @@ class OnnxRunner(Runner):
         return same and states == self._states and not self._model.report.new
 
     def _policy(self, model: Any, int8: Callable[..., Any], *of: Any) -> Any:
-        """The precision of a graph for `trace`; int8: makes it where products are in int8."""
-        if self.precision == "int8":
+        """The precision of a graph for `trace`; int8: makes it where products are in int8.
+
+        Where the decoder of images and texts is in int4, its encoder of images is in int8, as llama.cpp has it.
+        """
+        sees = isinstance(model, ImageTextModel) and any(isinstance(one, ImageInputs) for one in of)
+        if self.precision == "int8" or (self.precision == "int4" and sees):
             return int8(*of, exact=has_exact_sums())
         texts = next((one for one in reversed(model.readers) if isinstance(one, TextModel)), model)
         return Int4(getattr(texts.config, "vocab_size", 0)) if self.precision == "int4" else self.runtime.precision
