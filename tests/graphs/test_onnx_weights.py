@@ -96,3 +96,16 @@ def test_an_encoder_of_images_is_in_int8_where_its_decoder_is_in_int4(tmp_path, 
     np.testing.assert_array_equal(found, other)
     assert 1e-4 < error(found, wanted) < 0.05
     assert error(four(**given), plain(**given)) > 2 * error(eight(**given), plain(**given))
+
+
+def test_one_graph_of_steps_does_for_prompts_and_tokens(tmp_path, kept):
+    from zoo.generate import GenerationConfig, generate
+
+    folder = build("granite-docling-258M", tmp_path / "checkpoint")
+    config, plain, found = GenerationConfig(max_new_tokens=6), load_model(folder), []
+    for model in (plain, load_model(folder, device="onnx")):
+        given = model.example(rows=1)
+        prompts = [model.prompt(given["input_ids"][0], [given["pixel_values"]]), IDS[0]]
+        found.append([row[0].ids.tolist() for row in generate(model.runner.decoder(model), prompts, config)])
+    assert found[0] == found[1]
+    assert [name for name in model.runner._graphs if "step" in str(name)] == ["Decoder.step, in place, vectors"]

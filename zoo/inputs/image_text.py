@@ -267,7 +267,11 @@ class ImageTextCausalLM(ImageTextModel):
             assert input_ids is not None
             if input_ids.shape[1] > 1:  # the decoder may write this token, and nobody else
                 self.check_places(input_ids, 0)
-            return (self.steps or self.language_model).next_logits(input_ids, lengths, cache)
+            steps = self.steps or self.language_model
+            if not self._takes_vectors_alone:
+                return steps.next_logits(input_ids, lengths, cache)
+            words = self._words(self.language_model.tokens(input_ids))
+            return steps.next_logits(None, lengths, cache, inputs_embeds=words)
         rows = [one.embeds() if isinstance(one, ImagePrompt) else self.embed(one, None) for one in prompts]
         counts = np.array([row.shape[0] for row in rows])
         most, D = int(counts.max()), rows[0].shape[1]
@@ -287,6 +291,14 @@ class ImageTextCausalLM(ImageTextModel):
         if self.has_mrope:
             _shift_positions(cache, context["mrope_position_ids"])
         return logits
+
+    @property
+    def _takes_vectors_alone(self) -> bool:
+        """True where graphs compute the steps: that of prompts, which are vectors, then does for single tokens, too,
+        and no second one has all weights again.
+        """
+        is_graph = self.runner.has_weights and not self.runner.computes_with_arrays
+        return is_graph and "token_type_ids" not in self.language_model.inputs
 
     def every_logits(self, input_ids: Array, cache: KVCache) -> Array:
         """The decoder's logits (B, T, V) after each of T tokens, in later calls."""
