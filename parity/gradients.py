@@ -185,7 +185,7 @@ LABELS: dict[str, Callable[[Any, dict[str, np.ndarray], np.random.Generator], An
         getattr(cfg, "decoder", cfg).vocab_size, (len(next(iter(arrays.values()))), 7), rng
     ),
     "characters of a recording": lambda cfg, arrays, rng: _tokens(
-        cfg.vocab_size, (len(arrays["input_values"]), 5), rng
+        cfg.vocab_size, (len(next(iter(arrays.values()))), 5), rng
     ),
     "visual tokens": lambda cfg, arrays, rng: rng.integers(0, cfg.vocab_size, int(arrays["bool_masked_pos"].sum())),
     "hidden pixels": lambda cfg, arrays, rng: None,

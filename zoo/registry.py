@@ -689,6 +689,7 @@ FAMILIES: dict[str, Family] = {
     "wav2vec2": Family(module="zoo.models.wav2vec2", prefix="Wav2Vec2", **_SPEECH),
     "hubert": Family(module="zoo.models.hubert", prefix="Hubert", **_SPEECH),
     "wavlm": Family(module="zoo.models.wavlm", prefix="WavLM", **_SPEECH),
+    "wav2vec2-bert": Family(module="zoo.models.wav2vec2_bert", prefix="Wav2Vec2Bert", **_SPEECH),
     "unispeech": Family(module="zoo.models.unispeech", prefix="UniSpeech", **_SPEECH),
     "unispeech-sat": Family(module="zoo.models.unispeech_sat", prefix="UniSpeechSat", **_SPEECH),
     "trocr": Family(

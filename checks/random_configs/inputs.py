@@ -11,6 +11,7 @@ from parity.specs.siglip2 import PatchSpec
 from zoo.inputs import ChoiceModel, ImageModel, TextModel
 from zoo.inputs.audio import AudioModel
 from zoo.inputs.encoder_decoder import ReadTwice
+from zoo.inputs.frames import FrameModel
 from zoo.inputs.waveform import WaveformModel
 
 MAX_TOKENS = 160  # tokens, where a model has positions for more
@@ -39,7 +40,7 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
         return _images(model, rng)
     if isinstance(model, AudioModel):
         return Arguments({"input_features": _sounds(model.config, rng)})
-    if isinstance(model, WaveformModel):
+    if isinstance(model, WaveformModel | FrameModel):
         sizes = {"seed": int(rng.integers(1 << 30)), "rows": int(rng.integers(1, 4)), "length": int(rng.integers(1, 9))}
         return Arguments(model.example(**sizes))
     parts = {name: part for name, part in vars(model).items() if isinstance(part, (TextModel, ImageModel, AudioModel))}

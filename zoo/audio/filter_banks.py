@@ -81,22 +81,31 @@ class FilterBankExtractor:
 
     @cached_property
     def filters(self) -> np.ndarray:
-        """Triangles over the frequencies (N, FFT / 2 + 1), on Kaldi's mel scale, in which they have straight sides."""
-        hertz = np.arange(FFT // 2 + 1) * (self.sampling_rate / FFT)
-        edges = np.linspace(mel(LOWEST_HZ), mel(self.sampling_rate // 2), self.num_mel_bins + 2)
-        slopes, width = edges[:, None] - mel(hertz), np.diff(edges)[:, None]
-        return np.maximum(0, np.minimum(-slopes[:-2] / width[:-1], slopes[2:] / width[1:]))
+        """See `triangles`."""
+        return triangles(self.num_mel_bins, self.sampling_rate)
 
     def __call__(self, samples: np.ndarray) -> np.ndarray:
         """samples (n,), -1 ... 1, of which as many as `samples` are read -> (N, W) float32, zeros after the end."""
-        x = samples[: self.samples].astype(np.float64)
-        frames = np.lib.stride_tricks.sliding_window_view(x, FRAME)[::HOP]
-        frames = frames - frames.mean(1, keepdims=True)
-        before = np.concatenate([frames[:, :1], frames[:, :-1]], 1)
-        spectrum = np.fft.rfft((frames - PRE_EMPHASIS * before) * np.hanning(FRAME), FFT)
-        logs = np.log(np.maximum(self.filters @ (np.abs(spectrum) ** 2).T, MIN_POWER)).astype(np.float32)
+        logs = log_powers(samples[: self.samples], self.filters, np.hanning(FRAME))
         found = np.pad(logs, ((0, 0), (0, self.max_length - logs.shape[1])))
         return (found - np.float32(self.mean)) / np.float32(2 * self.std) if self.do_normalize else found
+
+
+def triangles(bins: int, sampling_rate: int) -> np.ndarray:
+    """Filters over the frequencies (N, FFT / 2 + 1), on Kaldi's mel scale, in which they have straight sides."""
+    hertz = np.arange(FFT // 2 + 1) * (sampling_rate / FFT)
+    edges = np.linspace(mel(LOWEST_HZ), mel(sampling_rate // 2), bins + 2)
+    slopes, width = edges[:, None] - mel(hertz), np.diff(edges)[:, None]
+    return np.maximum(0, np.minimum(-slopes[:-2] / width[:-1], slopes[2:] / width[1:]))
+
+
+def log_powers(samples: np.ndarray, filters: np.ndarray, window: np.ndarray) -> np.ndarray:
+    """The logarithms of what filters (N, FFT / 2 + 1) let through of each frame of samples (n,) -> (N, W) float32."""
+    frames = np.lib.stride_tricks.sliding_window_view(samples.astype(np.float64), FRAME)[::HOP]
+    frames = frames - frames.mean(1, keepdims=True)
+    before = np.concatenate([frames[:, :1], frames[:, :-1]], 1)
+    spectrum = np.fft.rfft((frames - PRE_EMPHASIS * before) * window, FFT)
+    return np.log(np.maximum(filters @ (np.abs(spectrum) ** 2).T, MIN_POWER)).astype(np.float32)
 
 
 def mel(hertz: Any) -> Any:

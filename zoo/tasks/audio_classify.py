@@ -10,8 +10,10 @@ import numpy as np
 from ..audio import AudioInput, FeatureExtractor, reader
 from ..audio.features import FILE
 from ..audio.filter_banks import FilterBankExtractor
+from ..audio.frames import FrameExtractor
 from ..audio.waveform import WaveformExtractor
 from ..errors import InputError, ZooError
+from ..inputs.frames import FrameModel
 from ..inputs.waveform import WaveformModel
 from ..pretrained import Pretrained
 from ..warning import warn
@@ -41,20 +43,24 @@ class AudioClassify(Task):
     def __init__(
         self,
         model: Pretrained,
-        features: FeatureExtractor | FilterBankExtractor | WaveformExtractor,
+        features: FeatureExtractor | FilterBankExtractor | FrameExtractor | WaveformExtractor,
         checkpoint: Checkpoint | None = None,
     ):
         super().__init__(model, checkpoint)
         self.features = features
         features.check(self.config)
         own = features.least_samples if isinstance(features, FilterBankExtractor) else 0
-        self.least = model.count_samples(1) if isinstance(model, WaveformModel) else own  # samples of a recording
+        self.least = (
+            model.count_samples(1) if isinstance(model, WaveformModel | FrameModel) else own
+        )  # samples of a recording
 
     @classmethod
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
         kind = WaveformExtractor if hasattr(checkpoint.config, "conv_stride") else FeatureExtractor
         if hasattr(checkpoint.config, "frequency_stride"):
             kind = FilterBankExtractor
+        if hasattr(checkpoint.config, "frame_size"):
+            kind = FrameExtractor
         return {"features": kind.from_folder(checkpoint.contents)}
 
     def extra_files(self) -> list[str]:
@@ -91,8 +97,8 @@ class AudioClassify(Task):
                     windows[i] = self.features(beginning[0])
                     cut += not beginning[1]
                 if windows and (len(windows) == batch_size or i == len(given) - 1):
-                    for length in {window.shape[-1] for window in windows.values()}:  # padding would change them
-                        those = {k: window for k, window in windows.items() if window.shape[-1] == length}
+                    for shape in {window.shape for window in windows.values()}:  # padding would change them
+                        those = {k: window for k, window in windows.items() if window.shape == shape}
                         logits = floats(self.runner(self.model, np.stack(list(those.values()))))
                         for k, row in zip(those, logits, strict=True):
                             out[k] = best_labels(self.config, score(row), top_k)

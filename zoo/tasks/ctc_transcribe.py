@@ -14,8 +14,10 @@ import numpy as np
 
 from ..audio import AudioInput, reader
 from ..audio.features import FILE
+from ..audio.frames import FrameExtractor
 from ..audio.waveform import WaveformExtractor, windows
 from ..errors import InputError, ZooError
+from ..inputs.frames import FrameModel
 from ..inputs.waveform import WaveformModel
 from ..pretrained import Pretrained
 from ..text.ctc_vocabulary import CtcVocabulary, Span
@@ -46,13 +48,13 @@ class CtcTranscribe(Task):
     name = "automatic-speech-recognition"
     reads = "audio"
     results = Transcriptions()
-    model: WaveformModel
+    model: WaveformModel | FrameModel
     tokenizer: CtcVocabulary
 
     def __init__(
         self,
         model: Pretrained,
-        features: WaveformExtractor,
+        features: WaveformExtractor | FrameExtractor,
         tokenizer: CtcVocabulary,
         checkpoint: Checkpoint | None = None,
     ):
@@ -63,7 +65,8 @@ class CtcTranscribe(Task):
 
     @classmethod
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
-        classes = {"features": WaveformExtractor, "tokenizer": CtcVocabulary}
+        kind = FrameExtractor if hasattr(checkpoint.config, "frame_size") else WaveformExtractor
+        classes = {"features": kind, "tokenizer": CtcVocabulary}
         return {name: part.from_folder(checkpoint.contents) for name, part in classes.items()}
 
     def extra_files(self) -> list[str]:
@@ -206,7 +209,9 @@ def _phrases(words: Iterable[Span], pause: float, space: int) -> Iterator[list[S
 class _Hearing:
     """A recording that is being heard, window by window."""
 
-    def __init__(self, features: WaveformExtractor, sizes: tuple[int, int, int], recording: AudioInput):
+    def __init__(
+        self, features: WaveformExtractor | FrameExtractor, sizes: tuple[int, int, int], recording: AudioInput
+    ):
         self.samples, self.ids = 0, list[np.ndarray]()
         self.window: np.ndarray | None = None
         self._sides = 0, 0

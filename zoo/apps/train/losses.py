@@ -219,8 +219,11 @@ def _characters(model: Any, inputs: Inputs, labels: Any) -> Tensor:
             raise InputError(
                 f"labels are in {low} ... {high}, expected 0 ... {logits.shape[-1] - 1}, or {IGNORE_INDEX}"
             )
-    samples = torch.full((len(logits),), inputs["input_values"].shape[1]) if mask is None else torch.as_tensor(mask)
-    lengths = model.count_states(samples if mask is None else samples.long().sum(-1))
+    if mask is None:
+        given = inputs["input_values" if "input_values" in inputs else "input_features"]
+        lengths = model.count_states(torch.full((len(logits),), given.shape[1]))
+    else:
+        lengths = model.count_states(torch.as_tensor(mask).long().sum(-1))
     with torch.backends.cudnn.flags(enabled=False):
         return F.ctc_loss(
             F.log_softmax(logits, -1, dtype=torch.float32).transpose(0, 1),  # of float64 too, as transformers
