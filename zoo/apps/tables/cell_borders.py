@@ -17,16 +17,16 @@ from ...images.lines import grey_of, spans
 from .table import Table
 
 INK = 40  # grey levels (of 255) from the background: print differs by 100 or more, noise of scans and JPEG by some 20
-MIN_RULE = (
-    0.7  # share of a table's width or height: a line of pixels with so much ink is a rule, where a border belongs
-)
+SHADE = 12  # grey levels between two papers: of a header, or a filled row, and of what is around it
+FULL_RULE = 0.9  # share of a place's width or height: a line of pixels with so much ink is a rule, wherever it is
+# Share of a table's width or height: a line of pixels with so much ink is a rule, where a border belongs.
+MIN_RULE = 0.7
 MIN_PARTED = 0.3  # share of a table's height: the least that cells of one column leave for a rule between columns
 MIN_DOTTED_RULE = 0.4  # share of the width: so much ink makes a rule of dots, if there is hardly any ink beside it
 MAX_BESIDE_RULE = 0.1  # share of the width: the ink beside a rule of dots; lines of letters have more
 NEAR_RULE = 2  # pixels between a border and the rule that it belongs to
-LETTER_GAP = (
-    0.25  # share of half a row's height: about twice the gap between two letters, which a border keeps from ink
-)
+# Share of half a row's height: about twice the gap between two letters, which a border keeps from ink.
+LETTER_GAP = 0.25
 
 
 def fitted_cell_boxes(image: np.ndarray, table: Table) -> list[Box]:
@@ -59,6 +59,14 @@ def fitted_cell_boxes(image: np.ndarray, table: Table) -> list[Box]:
         below, right = c.row + c.row_span, c.column + c.column_span
         boxes.append((X[c.column][1], Y[c.row][1], X[right][0], Y[below][0]))
     return boxes
+
+
+def ink_of_part(part: np.ndarray) -> np.ndarray:
+    """The pixels of a part of a picture (Y, X, 3) that differ from most of it: (Y, X) bool."""
+    if not part.size:
+        return np.zeros(part.shape[:2], bool)
+    grey = grey_of(part)
+    return np.abs(grey - np.median(grey)) > INK
 
 
 def _borders(intervals: Sequence[tuple[float, float]], reach: float, size: int) -> list[int]:

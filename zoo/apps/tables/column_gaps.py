@@ -16,15 +16,14 @@ from ...images.boxes import Box, Detection
 from ...images.lines import spans
 from .boxes import HALF_SHARE, bounding_box, share
 from .structure import COLUMN, ROW, intervals_of
-from .text_lines import blocks_of
+from .text_lines import MIN_GUTTER, blocks_of
 
-GAP = 0.8  # heights of a word: the least gap at which a column is split
-MAX_CROSSED = 0.2  # share of the lines with text on both sides of a gap: so many may cross it, as headings do
-SLACK = 0.2  # share of the lines: so many more may cross a border that stays where the network has it
+# Share of the lines with text on both sides of a gap: so many may cross it, as headings do; so many more of all lines
+# may cross a border that stays where the network has it.
+MAX_CROSSED = 0.2
 CUT = 0.3  # share of the lines: so many more of them a border crosses if it is moved
 MIN_LINES, MIN_SHARE = 2, 0.25  # lines with text of one column on both sides of a gap in it, and their share of all
 SUFFICIENT_LINES = 4  # lines that are enough if they have the same share of those with text in the column
-MIN_PARTED = 0.5  # share of the lines with text on one side of such a gap
 
 
 def with_gaps(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], threshold: float) -> list[Detection]:
@@ -60,7 +59,7 @@ def with_gaps(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], thre
     for a, b in itertools.pairwise(columns):
         first, last = sorted((a.end, b.start))
         at = (first + last) / 2
-        gap = _range_with_few_crossings(crossed, max(0, int(first)), math.ceil(last) + 1, at, SLACK * len(lines))
+        gap = _range_with_few_crossings(crossed, max(0, int(first)), math.ceil(last) + 1, at, MAX_CROSSED * len(lines))
         far = _range_with_few_crossings(crossed, max(0, int(a.middle)), math.ceil(b.middle), at)
         if crossed[gap[0] : gap[1]].min() - crossed[far[0]] >= CUT * len(lines):
             gap = far
@@ -75,7 +74,7 @@ def with_gaps(objects: Sequence[Detection], lines: Sequence[Sequence[Box]], thre
         gaps = (
             _range_with_few_crossings(crossed, a, b, (a + b) / 2)
             for a, b in spans(free)
-            if start < b and a < end and b - a >= GAP * high
+            if start < b and a < end and b - a >= MIN_GUTTER * high
         )
         cuts = [gap for gap in gaps if start < sum(gap) / 2 < end and _is_parted(own, sum(gap) / 2, len(lines))]
         parts = [start, *itertools.chain(*cuts), end]
@@ -110,4 +109,4 @@ def _is_parted(blocks: np.ndarray, x: float, lines: int) -> bool:
     left, right = (np.unique(blocks[side, 0]) for side in (blocks[:, 2] <= x, blocks[:, 1] >= x))
     both = len(np.intersect1d(left, right))
     share = min(MIN_SHARE * lines, max(SUFFICIENT_LINES, MIN_SHARE * len(np.unique(blocks[:, 0]))))
-    return both >= max(MIN_LINES, share, MIN_PARTED * min(len(left), len(right)))
+    return both >= max(MIN_LINES, share, HALF_SHARE * min(len(left), len(right)))

@@ -10,9 +10,8 @@ import numpy as np
 from ...images.boxes import Box
 from .text_lines import RULE, long_runs, runs_of, text_ink
 
-MIN_AREA = (
-    0.1  # share of a place: so much lies in the box around a curve; words have less than 0.08 of the least tables
-)
+# Share of a place: so much lies in the box around a curve; words have less than 0.08 of the least tables.
+MIN_AREA = 0.1
 MIN_OWN_INK = 0.95  # share of the ink in that box: tilted or bent rules hold texts, a curve hardly any
 MIN_RULE_LENGTH = 0.3  # share of a place's width or height: longer runs of ink are rules, or axes
 

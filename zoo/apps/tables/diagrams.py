@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...images.boxes import Box
-from ...images.lines import grey_of
 from ..documents import Rules
 from .boxes import HALF_SHARE, inside
-from .cell_borders import INK
+from .cell_borders import ink_of_part
 from .ink_rules import ink_rules, near_on
 
 BOXES, MAX_FILL = 3, 0.6  # boxes of a diagram, at least; the share of their place that they fill, at most
@@ -38,13 +37,11 @@ def is_diagram(page: np.ndarray, box: Box) -> bool:
         if not all(drawn) or any(max(inside(sides, own), inside(own, sides)) > 0 for own in boxes):
             continue
         low, high = (round(v + near) for v in (top, left)), (round(v - near) for v in (bottom, right))
-        held = grey_of(part[tuple(map(slice, low, high))])
-        if held.size and (np.abs(held - np.median(held)) > INK).any():
+        if ink_of_part(part[tuple(map(slice, low, high))]).any():
             boxes.append(sides)
     if len(boxes) < BOXES:
         return False
-    grey, within = grey_of(part), np.zeros(part.shape[:2], bool)
+    ink, within = ink_of_part(part), np.zeros(part.shape[:2], bool)
     for left, top, right, bottom in boxes:
         within[int(top) : int(bottom) + 1, int(left) : int(right) + 1] = True
-    ink = np.abs(grey - np.median(grey)) > INK
     return bool(within.mean() < MAX_FILL and np.count_nonzero(ink & within) >= HALF_SHARE * np.count_nonzero(ink))

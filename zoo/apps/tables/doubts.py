@@ -14,21 +14,17 @@ import numpy as np
 
 from ...images.boxes import Box, Detection
 from .boxes import HALF_SHARE, inside
+from .refine import MIN_PITCH
 from .structure import COLUMN, PROJECTED_HEADER, ROW, SPANNING_CELL
 from .table import Table, Word
+from .text_lines import MAX_WORD_GAP
 
 SURE_SCORE, SURE_SPAN = 0.85, 0.6  # scores of rows and columns, and of spanning cells, below which they are doubtful
-CUT = 0.25  # share of a line's height: so far a word reaches into another column where it is cut
+CUT = 0.25  # share of a line's height: so far a word reaches into another column, or beyond an edge, where it is cut
 CUT_LINE = 0.4  # share of a line's height: so much of it lies in another row where it is cut
-MAX_GAP, MIN_GAP = (
-    1.5,
-    0.3,
-)  # multiples of a line's height: texts of one cell, and of two cells, are as far apart, and as near
+MIN_GAP = 0.3  # multiple of a line's height: texts of two cells are not as near
 EDGE = 2.0  # multiple of a line's height: text beside a row that is nearer to it belongs to it
-PITCH, HEIGHT = (
-    0.75,
-    1.6,
-)  # multiples of the usual ones: the least distance of rows that are two, the greatest height of one
+HEIGHT = 1.6  # multiple of the usual one: the greatest height of a row
 
 Found = Iterator[tuple[str, list[int]]]  # a reason, and the cells that it is about
 
@@ -120,7 +116,7 @@ def _of_gaps(placed: PlacedWords) -> Found:
         if placed.line[a] != placed.line[b]:
             continue
         gap, one, other = (x0[b] - x1[a]) / placed.high, int(placed.cell[a]), int(placed.cell[b])
-        if one == other and gap > MAX_GAP:
+        if one == other and gap > MAX_WORD_GAP:
             yield "texts far apart: perhaps two columns", [one]
         if one != other and gap < MIN_GAP:
             yield "its text goes on in the next cell", [one, other]
@@ -154,7 +150,7 @@ def _of_rows(placed: PlacedWords) -> Found:
     heights, middles = placed.rows[:, 1] - placed.rows[:, 0], placed.rows.mean(1)
     if rows > 2:
         pitch = np.diff(middles)
-        for r in np.flatnonzero(pitch < PITCH * np.median(pitch)).tolist():
+        for r in np.flatnonzero(pitch < MIN_PITCH * np.median(pitch)).tolist():
             yield "nearer to the row above than other rows are: perhaps one row", placed.with_text(r + 1)
         for r in np.flatnonzero(heights > HEIGHT * np.median(heights)).tolist():
             if most[r] > usual:

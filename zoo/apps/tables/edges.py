@@ -11,10 +11,10 @@ import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import spans
+from .cell_borders import FULL_RULE
 from .gaps import MAX_SIDE, gaps_of, letter_height, lines_of
 
 MAX_MOVE = 0.1  # share of a box's width or height: how far an edge that cuts ink moves at most
-MIN_RULE = 0.9  # share of a box's width: a rule along it
 LINE = 1.5  # heights of letters: it moves so far in a low box, too
 MIN_GAP_SHARE, MIN_GAPS, MIN_LINES = 0.6, 2, 3  # least share of lines that a gap parts; gaps; lines
 MAX_SPACE = 1.5  # times the usual space between lines, and their usual height: the most in a table
@@ -47,7 +47,7 @@ def grow_to_gaps(box: Box, ink: np.ndarray) -> Box:
 
 def _to_rule(ink: np.ndarray, near: float) -> int:
     """The number of pixels (h, w) from an edge to the end of a rule along it that is so near; 0 if there is none."""
-    ruled = np.flatnonzero(ink[: int(near) + 1].mean(1) >= MIN_RULE) if ink.size else []
+    ruled = np.flatnonzero(ink[: int(near) + 1].mean(1) >= FULL_RULE) if ink.size else []
     return int(ruled[-1]) + 1 if len(ruled) else 0
 
 

@@ -29,10 +29,8 @@ TABLE, ROTATED_TABLE = "table", "table rotated"  # the second is a table whose t
 Detector = Callable[..., Sequence[Detection]]
 
 OVERLAP = 0.1  # share of a box within another: they show parts of one table
-LIKELY_SCORE, RULED_SCORE = (
-    0.8,
-    0.2,
-)  # of the threshold: the least score of what looks like a table, and of what has rules, too
+# Of the threshold: the least score of what looks like a table, and of what has rules, too.
+LIKELY_SCORE, RULED_SCORE = 0.8, 0.2
 LEAST_RULES = 3  # across it: above and below its header, and at its end
 SURE_SCORE = 0.8  # score of a detection that a second look does not replace, unless its columns run on beyond it
 MIN_TIGHT = 0.85  # share of a picture's area within the bounding box of its ink: there is hardly any margin

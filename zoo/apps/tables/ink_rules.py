@@ -12,10 +12,8 @@ from ..documents.rules import MAX_RULES, join_lines
 
 CONTRAST = 24  # grey levels (of 255) between a rule and both of its sides: light grey lines of spreadsheets have 30
 MAX_STEP_ALONG = 32  # grey levels: the most that neighbours along a rule differ; letters that touch differ by more
-STEP, MAX_STEP_OF_FILL = (
-    10,
-    4,
-)  # grey levels between a fill and the paper beside it, at least, and along its edge, at most
+# Grey levels between a fill and the paper beside it, at least, and along its edge, at most.
+STEP, MAX_STEP_OF_FILL = 10, 4
 MIN_DRAWN = 0.75  # the share of a rule that its runs cover, at least: strokes of letters below each other cover less
 MEETING_DISTANCE = 1 / 300  # share of a page's shorter side, 4 pixels of A4 at 144 dpi: rules that are nearer meet
 MIN_RUN = 5  # times `near`: the least length of a run, longer than strokes of letters

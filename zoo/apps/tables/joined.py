@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...images.boxes import Box
-from .boxes import share
+from .boxes import HALF_SHARE, share
 from .direction import quarters
 from .extract import TableExtractor
 from .grid import MAX_POSITIONS, Cell
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 MIN_END, MAX_BEGIN = 0.75, 0.3  # shares of the page's height: the first part ends below, the second begins above
 MAX_SIZE_DIFFERENCE = 0.01  # share of width and height of two pages: scans of one size differ a little
 MAX_SHIFT = 0.1  # share of the page's width, between the parts: left and right pages have other margins
-MIN_OVERLAP, MIN_MEAN_OVERLAP = 0.5, 0.7  # intersection over union of two columns: of each pair, and of all on average
+MIN_MEAN_OVERLAP = 0.7  # intersection over union of two columns, on average over all pairs; of each it is a half
 MIN_SAME_CHARACTERS = 0.9  # difflib's ratio of two headers: OCR may read a letter differently on each page
 
 # Captions of a table and of its continuation, in English, German, French, Spanish, Italian, Portuguese and Dutch.
@@ -225,7 +225,7 @@ def _columns_differ(first: _TablePart, second: _TablePart) -> str | None:
     if abs(move) > MAX_SHIFT * sizes[0][0]:
         return "their columns are in other places"
     both = [_in_both(p, (q[0] - move, q[1] - move)) for p, q in pairs]
-    if min(both) < MIN_OVERLAP or sum(both) / len(both) < MIN_MEAN_OVERLAP:
+    if min(both) < HALF_SHARE or sum(both) / len(both) < MIN_MEAN_OVERLAP:
         return "their columns are in other places"
     return None
 

@@ -107,25 +107,11 @@ def _join_double_rules(lattices: Sequence[Lattice], near: float) -> list[Lattice
 
     They have the same columns, and are nearer than two tables are.
     """
-    rest = sorted(lattices, key=lambda one: one.ys)
-    found: list[Lattice] = []
-    for one in rest:
-        above = next(
-            (
-                o
-                for o in found
-                if abs(one.ys[0] - o.ys[-1]) <= MAX_DOUBLE_RULE * near and _are_close(one.xs, o.xs, near)
-            ),
-            None,
-        )
-        if above is None:
-            found.append(one)
-            continue
-        R = len(above.ys) - 1
-        ys = (*above.ys[:-1], (above.ys[-1] + one.ys[0]) / 2, *one.ys[1:])
-        cells = (*above.cells, *((r + R, c, rs, cs) for r, c, rs, cs in one.cells))
-        found[found.index(above)] = replace(above, ys=ys, cells=cells)
-    return sorted(found, key=lambda one: -len(one.cells))
+
+    def is_double_rule(above: Lattice, below: Lattice) -> bool:
+        return abs(below.ys[0] - above.ys[-1]) <= MAX_DOUBLE_RULE * near
+
+    return _join_below(lattices, near, is_double_rule, 0)
 
 
 def with_headings(lattices: Sequence[Lattice], near: float, has_text: Callable[[Box], bool]) -> list[Lattice]:
@@ -134,22 +120,33 @@ def with_headings(lattices: Sequence[Lattice], near: float, has_text: Callable[[
     No rule down crosses the heading, which is as high as a row, and leaves no room for the space around two tables.
     has_text: tells it of a box.
     """
+
+    def is_heading(above: Lattice, below: Lattice) -> bool:
+        usual, apart = statistics.median_high(np.diff(above.ys).tolist()), below.ys[0] - above.ys[-1]
+        is_as_high = MIN_ROW_HEIGHT * usual <= apart <= MAX_HEADING_HEIGHT * usual
+        return is_as_high and has_text((above.xs[0], above.ys[-1], above.xs[-1], below.ys[0]))
+
+    return _join_below(lattices, near, is_heading, 1)
+
+
+def _join_below(
+    lattices: Sequence[Lattice], near: float, is_one: Callable[[Lattice, Lattice], bool], heading: int
+) -> list[Lattice]:
+    """The lattices, those of the most cells first; two with the same columns are one if `is_one`.
+
+    heading: 1 for a row between the two, 0 for none.
+    """
     found: list[Lattice] = []
     for one in sorted(lattices, key=lambda one: one.ys):
-        for above in found:
-            heights = sorted(b - a for a, b in itertools.pairwise(above.ys))
-            apart = one.ys[0] - above.ys[-1]
-            if MIN_ROW_HEIGHT * heights[len(heights) // 2] <= apart <= MAX_HEADING_HEIGHT * heights[
-                len(heights) // 2
-            ] and (
-                _are_close(one.xs, above.xs, near) and has_text((above.xs[0], above.ys[-1], above.xs[-1], one.ys[0]))
-            ):
-                R, C = len(above.ys) - 1, len(above.xs) - 1
-                cells = (*above.cells, (R, 0, 1, C), *((r + R + 1, c, rs, cs) for r, c, rs, cs in one.cells))
-                found[found.index(above)] = replace(above, ys=(*above.ys, *one.ys), cells=cells)
-                break
-        else:
+        above = next((o for o in found if _are_close(one.xs, o.xs, near) and is_one(o, one)), None)
+        if above is None:
             found.append(one)
+            continue
+        R, C = len(above.ys) - 1, len(above.xs) - 1
+        meeting = (above.ys[-1], one.ys[0]) if heading else ((above.ys[-1] + one.ys[0]) / 2,)
+        between = ((R, 0, 1, C),) * heading
+        cells = (*above.cells, *between, *((r + R + heading, c, rs, cs) for r, c, rs, cs in one.cells))
+        found[found.index(above)] = replace(above, ys=(*above.ys[:-1], *meeting, *one.ys[1:]), cells=cells)
     return sorted(found, key=lambda one: -len(one.cells))
 
 

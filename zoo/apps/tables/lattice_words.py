@@ -17,23 +17,20 @@ from .boxes import HALF_SHARE, inside
 from .direction import quarters
 from .lattice import Lattice
 from .spans import NUMBER
-from .text_lines import blocks_of, word_lines
+from .text_lines import MAX_WORD_GAP, WORD_GAP, blocks_of, word_lines
 from .values import is_mostly_figures
 
 MIN_LINES = 4  # lines of words in a row of a lattice that is split into them
 MIN_FILLED_COLUMNS = 0.7  # the share of columns with words in such a line
 MIN_FULL_LINES = 0.8  # the share of such lines
-MAX_WORD_GAP = 1.5  # heights of a word: the words of one cell are nearer
 MIN_APART = 3  # lines of cells in one column, of which half have wider gaps: rules do not part all of the columns
 MOST_OPEN = 0.1  # the share of a lattice's words in such cells, and in those around other lattices
 MIN_FILLED = 0.25  # the share of cells with words, below which a lattice that no detector found is none
 MIN_NAMED_ROWS, HEAD_LINES = 0.8, 4  # share of a lattice's rows with names to their left; lines of a header above it
-MIN_ROW_HEIGHT, MIN_COLUMN_WIDTH = (
-    0.5,
-    1.6,
-)  # heights of words: a row that is lower, or a column that is narrower, holds none
+# Heights of words: a row that is lower, or a column that is narrower, holds none.
+MIN_ROW_HEIGHT, MIN_COLUMN_WIDTH = 0.5, 1.6
 NAME = 2  # letters of a word with figures that is a name: "FY2014"
-SAME_TEXT_GAP, MAX_MARKED_BOX = 0.6, 5.0  # heights of words: between two of one text, and of a box filled behind words
+MAX_MARKED_BOX = 5.0  # heights of words: of a box filled behind words
 BULLETS = "•◦▪‣–-*"
 MIN_CELLS_WITH_WORDS = 6  # the least number of cells with words of such a lattice
 
@@ -56,9 +53,9 @@ def _goes_across(rule: Rule, boxes: np.ndarray, high: float) -> bool:
     x0, y0, x1, y1 = boxes.T
     level = (y0 + y1) / 2
     beside = (rule.start < level) & (level < rule.end)
-    left = boxes[beside & (x1 - x0 < 2 * (rule.at - x0)) & (rule.at - x1 <= SAME_TEXT_GAP * high)]
-    right = boxes[beside & (x1 - x0 > 2 * (rule.at - x0)) & (x0 - rule.at <= SAME_TEXT_GAP * high)]
-    near = right[:, 0] - left[:, None, 2] <= SAME_TEXT_GAP * high
+    left = boxes[beside & (x1 - x0 < 2 * (rule.at - x0)) & (rule.at - x1 <= WORD_GAP * high)]
+    right = boxes[beside & (x1 - x0 > 2 * (rule.at - x0)) & (x0 - rule.at <= WORD_GAP * high)]
+    near = right[:, 0] - left[:, None, 2] <= WORD_GAP * high
     near &= np.abs(right[:, 1] + right[:, 3] - left[:, None, 1] - left[:, None, 3]) <= high
     return 2 * high * near.any(1).sum() >= rule.end - rule.start
 
@@ -115,7 +112,7 @@ def with_sides(lattice: Lattice, words: Sequence[Word]) -> Lattice:
         cells = [(r, 0, 1, 1) for r in range(R)] + [(r, c + 1, rs, cs) for r, c, rs, cs in cells]
     own = [w for x, y, w in middles if y < ys[0] and xs[0] <= x < xs[-1]]
     # A line of one text across the borders is a caption.
-    texts = [box for line in word_lines(own) for box in blocks_of([w.box for w in line], SAME_TEXT_GAP)]
+    texts = [box for line in word_lines(own) for box in blocks_of([w.box for w in line], WORD_GAP)]
     crossed = any(x0 < x < x1 for x0, _, x1, _ in texts for x in xs[1:-1])
     if own and not crossed and len(word_lines(own)) <= HEAD_LINES and len(_columns(own, xs)) > max(1, HALF_SHARE * C):
         ys = (min(w.box[1] for w in own), *ys)

@@ -19,7 +19,7 @@ from ...images.boxes import Box, check_fraction
 from ...images.lines import MARGIN, MIN_TEXT_HEIGHT, spans, split_lines
 from ...tasks.scripts import ScriptCheck
 from .boxes import HALF_SHARE
-from .cell_borders import INK, fitted_cell_boxes
+from .cell_borders import FULL_RULE, INK, fitted_cell_boxes
 from .table import Table, Word
 from .values import MINUS
 
@@ -32,19 +32,14 @@ LineReader = Callable[[list[np.ndarray]], Sequence[Any]]
 
 SPECKS, FAINT_LEVELS = 3, 240  # pixels of ink, and grey levels in all by which they differ from paper: less is dirt
 CLEAN_SPECKS, CLEAN_FAINT = 2, 80  # the same where paper is of one colour, as in a picture that no scanner made
-FULL_RULE = 0.9  # share of a cell's width or height: a line of pixels with so much ink is a rule
 MIN_BLUR = 10  # grey levels from paper, over a whole first or last line of pixels: the edge of a rule beside the cell
 EDGE_RULE, EDGE = 0.5, 2  # the same of the first and the last pixels, where rules end that are not as wide as the cell
 MIN_LINE_HEIGHT = 6  # pixels: what is lower is a part of a line, such as an accent, or a rule of dots
 RULE_WIDTH, RULE_FLATNESS = 0.7, 8  # share of a cell's width, and times its own height: no text is as wide and flat
-LOW_LINE = (
-    0.75  # share of the usual height of lines: lower ones, such as "-" and "no", are read with the space around them
-)
-FEW_WORDS, LETTERS, LEGIBLE_CONFIDENCE = (
-    4,
-    0.55,
-    0.92,
-)  # share of letters and figures, and confidence: a table has one of them
+# Share of the usual height of lines: lower ones, such as "-" and "no", are read with the space around them.
+LOW_LINE = 0.75
+# Share of letters and figures, and confidence: a table has one of them.
+FEW_WORDS, LETTERS, LEGIBLE_CONFIDENCE = 4, 0.55, 0.92
 MANY_GUESSES = 8  # words in another script: fewer may be the labels of a drawing
 GUESSED_CONFIDENCE = 0.6  # confidence: lower, even letters are none
 DASHES = f"{MINUS}—"

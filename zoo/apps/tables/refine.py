@@ -14,15 +14,14 @@ from typing import NamedTuple
 from ...images.boxes import Detection
 from .boxes import HALF_SHARE, share
 from .table import Word
-from .words import Interval, overlapping
+from .text_lines import MIN_GUTTER
+from .words import Interval, overlapping, words_at
 from .wrapped import goes_on
 
 MIN_COLUMNS = 3  # columns with words on each line of a row that is split; with fewer, the lines may be in one cell
 MIN_SHARED_COLUMNS = 0.6  # the share of two lines' columns with words on both; blank cells lower it
 MIN_PITCH = 0.75  # share of the usual distance of rows: the least distance of two rows; lines of one cell are nearer
-SAME_LINE = 0.5  # share of the usual distance of rows: the largest vertical distance of two words on one line
 MIN_ROW_HEIGHT = 0.8  # share of the height of its lines: a row that is lower was detected between two rows
-MIN_GUTTER = 0.8  # share of the usual height of a word: between words a gap has 0.3 of it, in typewriting 0.6
 MIN_ROWS = 3  # rows with words in a column that was not detected; two are enough in a table of two
 
 
@@ -39,12 +38,11 @@ def refine_rows(
         return list(rows)
     pitch = statistics.median_low(b.middle - a.middle for a, b in itertools.pairwise(body))
     of_row: list[list[_PlacedWord]] = [[] for _ in rows]
-    for word, ys, xs in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
-        row, column = (max(of, key=lambda one: one[1])[0] for of in (ys, xs))
-        of_row[row].append(_PlacedWord((word.box[1] + word.box[3]) / 2, column, word))
+    for (row, column), own in words_at(words, rows, columns).items():
+        of_row[row] += [_PlacedWord((word.box[1] + word.box[3]) / 2, column, word) for word in own]
     found: list[Interval] = []
     for i, (row, of) in enumerate(zip(rows, of_row, strict=True)):
-        lines = _lines(of, SAME_LINE * pitch)
+        lines = _lines(of, HALF_SHARE * pitch)
         many = all(len(line.columns) >= MIN_COLUMNS for line in lines)  # hardly lines within cells
         apart = all(b.middle - a.middle >= MIN_PITCH * pitch for a, b in itertools.pairwise(lines))
         if (
@@ -102,9 +100,8 @@ def join_overlapping_columns(
     """
     found = list(columns)
     of: list[dict[int, list[Word]]] = [{} for _ in columns]  # the words of each row of a column
-    for word, ys, xs in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
-        row, column = (max(near, key=lambda one: one[1])[0] for near in (ys, xs))
-        of[column].setdefault(row, []).append(word)
+    for (row, column), own in words_at(words, rows, columns).items():
+        of[column][row] = own
     for c in reversed(range(len(columns) - 1)):
         a, b = found[c : c + 2]
         left, right = of[c : c + 2]

@@ -11,10 +11,10 @@ from functools import partial
 import numpy as np
 
 from ...images.boxes import Box, Detection
-from ...images.lines import grey_of, spans
+from ...images.lines import spans
 from ..documents import Rules, Word
 from .boxes import HALF_SHARE, inside
-from .cell_borders import INK
+from .cell_borders import SHADE, ink_of_part
 from .ink_rules import near_on, page_rules
 from .lattice import Lattice, find_lattices, lattice_table, with_headings
 from .lattice_words import (
@@ -27,16 +27,14 @@ from .lattice_words import (
 )
 from .structure import HEADER, TABLE, count_header_rows
 from .table import Table
-from .text_lines import blocks_of
+from .text_lines import MIN_GUTTER, blocks_of
 from .values import is_mostly_figures
 from .words import Interval
 
 LETTER = 4  # cells of a lattice that strokes of a letter may make
 MIN_ROW_HEIGHT = 3.0  # times as far: rows of so many pixels are too low for a line of text
 MIN_OWN_SHARE = 0.75  # the share of a place's words, or ink, in a lattice that is its table
-SHADE = 12  # grey levels between the papers of a header and of other rows
 FIRST = 16  # rows in which the network looks for a header
-WORD_GAP = 0.8  # share of a line's height: between words of one column there is less
 
 
 def ruled_places(
@@ -103,7 +101,7 @@ def _has_text(page: np.ndarray, words: Sequence[Word] | None, box: Box) -> bool:
     x0, y0, x1, y1 = box
     if words is not None:
         return any(inside(word.box, box) >= HALF_SHARE for word in words)
-    return bool(_ink(page[int(y0) + 3 : int(y1) - 2, int(x0) + 3 : int(x1) - 2]).any())
+    return bool(ink_of_part(page[int(y0) + 3 : int(y1) - 2, int(x0) + 3 : int(x1) - 2]).any())
 
 
 def _share(page: np.ndarray, box: Box, held: Sequence[Box], words: Sequence[Word] | None) -> float:
@@ -112,18 +110,11 @@ def _share(page: np.ndarray, box: Box, held: Sequence[Box], words: Sequence[Word
         own = [word.box for word in words if inside(word.box, box) >= HALF_SHARE]
         return sum(any(inside(word, one) >= HALF_SHARE for one in held) for word in own) / max(1, len(own))
     x0, y0, x1, y1 = (int(v) for v in box)
-    ink = _ink(page[y0:y1, x0:x1])
+    ink = ink_of_part(page[y0:y1, x0:x1])
     every = int(np.count_nonzero(ink))
     for left, top, right, bottom in held:
         ink[max(0, int(top) - y0) : max(0, int(bottom) + 1 - y0), max(0, int(left) - x0) : int(right) + 1 - x0] = False
     return 1 - np.count_nonzero(ink) / max(1, every)
-
-
-def _ink(part: np.ndarray) -> np.ndarray:
-    if not part.size:
-        return np.zeros(part.shape[:2], bool)
-    grey = grey_of(part)
-    return np.abs(grey - np.median(grey)) > INK
 
 
 def _words(page: np.ndarray, lattice: Lattice, words: Sequence[Word] | None) -> Sequence[Word]:
@@ -133,11 +124,11 @@ def _words(page: np.ndarray, lattice: Lattice, words: Sequence[Word] | None) -> 
     found = []
     for x0, y0, x1, y1 in lattice.boxes():
         left, top = int(x0) + 3, int(y0) + 3
-        ink = _ink(page[top : int(y1) - 2, left : int(x1) - 2])
+        ink = ink_of_part(page[top : int(y1) - 2, left : int(x1) - 2])
         for a, b in spans(np.any(ink, 1)) if ink.size else ():
             runs = spans(np.any(ink[a:b], 0)) if b - a >= 3 else []
             boxes = [(float(left + start), float(top + a), float(left + end), float(top + b)) for start, end in runs]
-            found += [Word("x", box) for box in (blocks_of(boxes, WORD_GAP) if boxes else ())]
+            found += [Word("x", box) for box in (blocks_of(boxes, MIN_GUTTER) if boxes else ())]
     return found
 
 

@@ -12,13 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from ...images.boxes import Box
-from ...images.lines import grey_of, spans
+from ...images.lines import spans
 from .boxes import HALF_SHARE, bounding_box, inside
-from .cell_borders import INK
+from .cell_borders import ink_of_part
 from .table import Table, Word
-from .text_lines import blocks_of, word_lines
+from .text_lines import TEXT_GAP, blocks_of, word_lines
 
-MIN_TABLE_GAP = 1.0  # heights of words: the least gap between two tables
 LINES, GRID = 4, 0.6  # lines of a table, at least, and the share of them with a gap between columns
 RULE_SHARES = (
     0.7,
@@ -34,7 +33,7 @@ def part_side_by_side(box: Box, words: Sequence[Word]) -> list[Box]:
         return [box]
     high, reached = statistics.median(w.box[3] - w.box[1] for w in own), own[0].box[2]
     for i, word in enumerate(own):
-        if word.box[0] - reached >= MIN_TABLE_GAP * high and _are_tables(own[:i], own[i:], high):
+        if word.box[0] - reached >= TEXT_GAP * high and _are_tables(own[:i], own[i:], high):
             x = (reached + word.box[0]) / 2
             left, right = ((box[0], x), (x, box[2]))
             parts = [(left, own[:i]), (right, own[i:])]
@@ -90,8 +89,8 @@ def part_repeated_header(table: Table, page: np.ndarray) -> list[Table]:
 def _is_ruled(page: np.ndarray, box: Box, axis: int) -> bool:
     """Return True for a rule across (axis 1) or down (0) the whole of a place."""
     x0, y0, x1, y1 = (max(0, round(v)) for v in box)
-    grey = grey_of(page[y0:y1, x0:x1])
-    return bool(grey.size and ((np.abs(grey - np.median(grey)) > INK).mean(axis) >= RULE_SHARES[axis]).any())
+    ink = ink_of_part(page[y0:y1, x0:x1])
+    return bool(ink.size and (ink.mean(axis) >= RULE_SHARES[axis]).any())
 
 
 def _columns(table: Table, start: int, end: int) -> Table:
@@ -113,8 +112,5 @@ def rules_across(pixels: np.ndarray, box: Box) -> list[float]:
     """The places (y) of the rules across the width of a table, from the top; they may be a little above its box."""
     x0, y0, x1, y1 = (max(0, round(v)) for v in box)
     top = max(0, y0 - (y1 - y0) // 4)
-    grey = grey_of(pixels[top:y1, x0:x1])
-    if not grey.size:
-        return []
-    ruled = (np.abs(grey - np.median(grey)) > INK).mean(1) >= RULE_SHARES[1]
-    return [float(top + a) for a, _ in spans(ruled)]
+    ink = ink_of_part(pixels[top:y1, x0:x1])
+    return [float(top + a) for a, _ in spans(ink.mean(1) >= RULE_SHARES[1])] if ink.size else []

@@ -18,10 +18,8 @@ from .structure import COLUMN, HEADER, PROJECTED_HEADER, ROW, SPANNING_CELL, int
 from .text_lines import ink_without_rules, letter_height
 
 MIN_LINE = 3  # pixels of a line of text, and lines of a table, at least
-MIN_ROW_SPACE, MAX_LINE_SPACE = (
-    0.5,
-    0.75,
-)  # heights of letters: spaces between rows are so much wider, in the mean; the most within
+# Heights of letters: spaces between rows are so much wider, in the mean; the most within.
+MIN_ROW_SPACE, MAX_LINE_SPACE = 0.5, 0.75
 MAX_ROWS_PER_GROUP = 2  # rows of the network for each group: more are rows of sections
 PARAGRAPH = 8  # lines of a group, in the mean: more are paragraphs of a page
 MIN_SEVERAL = 0.1  # share of the groups of lines: so many have several

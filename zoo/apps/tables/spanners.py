@@ -14,21 +14,18 @@ import numpy as np
 
 from ...images.boxes import Box, Detection
 from .boxes import HALF_SHARE, bounding_box
+from .cell_borders import FULL_RULE
 from .ink_rules import ink_rules
 from .spans import RULED_SCORE
 from .structure import COLUMN, HEADER, ROW, SPANNING_CELL
-from .text_lines import blocks_of
+from .text_lines import TEXT_GAP, blocks_of
 
 RULE_THICKNESS = 2.0  # pixels: rules are hardly thicker
 REACH = 3.0  # heights of a line: so far below the network's header the rule is that ends it
-FULL_WIDTH = 0.9  # share of the table's width: a rule as wide is no header's
-MAX_RULE_DISTANCE, MAX_LINE_DISTANCE = (
-    1.2,
-    0.6,
-)  # heights of a line: the most from a text to its rule, and to the next line of the same text
+# Heights of a line: the most from a text to its rule, and to the next line of the same text.
+MAX_RULE_DISTANCE, MAX_LINE_DISTANCE = 1.2, 0.6
 LEADING = 0.7  # heights of a line: two lines of a heading are nearer, two rows farther apart
 MAX_OFF_CENTRE, MOST_TEXTS = 1.5, 4  # heights of a line from a text to the middle of its columns; texts above one rule
-TEXT_GAP = 1.0  # heights of a line: words of one text are nearer
 
 
 class _Header(NamedTuple):
@@ -103,7 +100,7 @@ def _rules(header: _Header, pixels: np.ndarray) -> tuple[list[tuple[float, float
     rules = sorted(ink_rules(pixels[: int(end + REACH * header.high)], RULE_THICKNESS).across)
     for at, x0, x1 in rules:
         beside = [(a, b) for y, a, b in rules if abs(y - at) <= RULE_THICKNESS]  # a rule may be drawn in parts
-        if _length(beside) >= FULL_WIDTH * (right - left):
+        if _length(beside) >= FULL_RULE * (right - left):
             if found and at > found[-1][0] + header.high:
                 return found, at
             continue

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ...images.boxes import Box
 from .boxes import bounding_box
 from .table import Word
+from .text_lines import TEXT_GAP
 from .words import Interval
 from .wrapped import is_wrapped
 
@@ -22,7 +23,6 @@ LEVEL = 0.35  # share of the usual height of words: a text and a row whose middl
 MAX_OFF_CENTRE = 1.0  # multiple of the usual height of words: so far a text may be from the middle of columns
 NUMBER = re.compile(r"[(−–-]?[$€£]?[0-9]+([.,][0-9]+)*%?\)?")
 RULED_SCORE = 1.0  # score of a cell that has a rule below it, as wide as its columns
-MIN_CELL_GAP = 1.0  # multiple of the usual height of words: texts of two cells are as far apart
 
 
 class Span(NamedTuple):
@@ -289,7 +289,7 @@ def _of_numbers(span: Span, words: Sequence[Word], x: Sequence[float]) -> list[S
 def _blocks(line: Sequence[Word], high: float) -> list[tuple[float, float, float, float]]:
     blocks: list[tuple[float, float, float, float]] = []
     for word in sorted(line, key=lambda w: w.box):
-        if blocks and word.box[0] - blocks[-1][2] < MIN_CELL_GAP * high:
+        if blocks and word.box[0] - blocks[-1][2] < TEXT_GAP * high:
             blocks[-1] = bounding_box([blocks[-1], word.box])
         else:
             blocks.append(word.box)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from ...errors import InputError, nearest
 from ...images.boxes import Box, Detection, check_fraction
 from .boxes import HALF_SHARE, bounding_box, check_box, inside, share
+from .grid import MAX_POSITIONS
 from .labels import shared_out, with_panels
 from .refine import join_header_rows, join_overlapping_columns, refine_columns, refine_rows
 from .spans import Span, centred_spans, checked_spans, header_spans
@@ -24,11 +25,7 @@ PROJECTED_HEADER, SPANNING_CELL = "table projected row header", "table spanning 
 # "table rotated" is a label of the detector of tables, and means nothing within a table that was turned.
 LABELS = (TABLE, COLUMN, ROW, HEADER, PROJECTED_HEADER, SPANNING_CELL, "table rotated")
 
-# A row or column goes if better ones together cover this share of it.  Microsoft's code uses a quarter for columns, but
-# boxes of narrow columns are off by more than that, and one of two neighbours would go.
-MAX_COVERED = 0.5
 MAX_OBJECTS = 8192  # more than detectors have queries, in all windows; pairs of objects cost time
-MAX_POSITIONS = 1_000_000  # rows x columns, which cost memory
 
 
 def build_table(
@@ -165,7 +162,8 @@ def intervals_of(objects: Sequence[Detection], label: str) -> list[Interval]:
     intervals = [Interval(o.box[axis], o.box[axis + 2], o.score) for o in objects if o.box[axis] < o.box[axis + 2]]
     kept: list[Interval] = []
     for interval in sorted(intervals, key=lambda interval: (-(interval.score or 0), interval)):
-        if _covered_share(interval, kept) < MAX_COVERED:
+        # Microsoft's code has a quarter for columns, but boxes of narrow columns are off by more than that.
+        if _covered_share(interval, kept) < HALF_SHARE:
             kept.append(interval)
     return sorted(kept, key=lambda interval: (interval.start + interval.end, interval))
 

@@ -13,32 +13,27 @@ import numpy as np
 from ...images.boxes import Box
 from ...images.lines import grey_of
 from .boxes import HALF_SHARE, inside, share
-from .cell_borders import INK
+from .cell_borders import INK, SHADE
+from .doubts import CUT
 from .table import Table, Word
-from .text_lines import blocks_of, word_lines
+from .text_lines import TEXT_GAP, WORD_GAP, blocks_of, word_lines
 
 CAPTION = re.compile(
     r"(Table|Exhibit|Таблица|Tab\.|Tabelle|Tableau|Tabla|Tabella|Tabela|Tabell?)\s*[0-9IVX]+\b", re.IGNORECASE
 )
 NOTE = re.compile(r"(notes?|sources?|quellen?|anmerkung(en)?|fuentes?|nota)\s*:|[*†‡§]+\s*[^\W\d]", re.IGNORECASE)
 UNIT = re.compile(r"\[[^][]*[^\W\d]{2}[^][]*\]$|\([^()]*[^\W\d]{2}[^()]* [^()]*[^\W\d]{2}[^()]*\)$")  # "[In thousands]"
-TEXT_GAP = 1.0  # heights of a line: words of a sentence are nearer, those of two columns mostly farther apart
-WORD_GAP = 0.6  # heights of a line: words that are nearer are one text, whatever borders are between them
 FEW_LINES = 2  # lines of a table that are left, whatever looks like a title
 PROSE_WORDS, PROSE_LINES, PROSE = 4, 2, 0.35  # words of a line in mid-sentence, such lines, their share of all letters
 MIN_PUNCTUATED = 0.2  # share of these lines: so many have commas or full stops
 MIN_COLUMN_ROWS = 0.25  # share of the rows: a column with text in fewer does not count
-SHADE, MIN_SHADED = 12, 0.2  # grey levels between the papers of a page and of a filled row; the share of a line with it
+MIN_SHADED = 0.2  # share of a line with the paper of a filled row
 TICK = re.compile(r"-?\d+(\.\d+)?")
 YEARS = range(1900, 2101)
 TICKS, MAX_STEP_ERROR = 5, 0.01  # numbers of an axis, at least; the share of a step by which another one may differ
 PANEL_TICKS = 4  # numbers in one cell, at least, where another cell has the same
-CUT = 0.25  # share of a word's height or width on both sides of an edge that cuts it
-LINE, FIGURES = (
-    0.6,
-    0.2,
-)  # shares of a place's width: a rule, or a fill, across it; of its texts, that are numbers in a table
-PROSE_BESIDE = 0.5  # the share of all letters in such lines, if they are of one column
+# Shares of a place's width: a rule, or a fill, across it; of its texts, that are numbers in a table.
+LINE, FIGURES = 0.6, 0.2
 LONG_TEXT = 16  # words of a text: paragraphs, if most are as long
 FIELDS = 0.4  # share of the texts: names of fields, "Date:"
 MIN_LONE_SHARE, MIN_LONE_ROWS = 0.7, 3  # the share of rows that are a list's or hold one text; so many, at least
@@ -149,9 +144,7 @@ def why_no_table(
     if figures < FIGURES * len(texts):
         if not any(map(TWO_LETTERS.search, texts)):
             return "has neither words nor numbers"
-        if len(rules) < 2 and (
-            _is_prose(table, PROSE_BESIDE) or len(" ".join(texts).split()) >= LONG_TEXT * len(texts)
-        ):
+        if len(rules) < 2 and (_is_prose(table, HALF_SHARE) or len(" ".join(texts).split()) >= LONG_TEXT * len(texts)):
             return "is text beside a figure or a list"
     are_few = len(table.cells) <= MIN_CHART_CELLS and not is_read
     if are_few and not is_drawn and held < HALF_SHARE and figures < FIGURES * len(texts):

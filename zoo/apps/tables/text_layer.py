@@ -24,6 +24,7 @@ from .doubts import PlacedWords, add_doubts
 from .ocr import OcrEngine
 from .reading import GuessedWord, LineReader, read_boxes
 from .table import Table
+from .text_lines import WORD_GAP
 from .words import join
 
 # A call (boxes) -> the words that the page's picture has in them.
@@ -32,11 +33,9 @@ Reading = Callable[[Sequence[Box]], Sequence[Word]]
 MAX_SIGNS = 0.1  # the share of words, each of one letter, that are bullets, ticks and the like of a font of signs
 SAMPLE_SIZE = 12  # pieces of text, the longest: they decide for all
 MIN_ALIKE = 0.7  # the share of letters that a text and its reading have in common, if it is the text on the page
-KNOWN_CONFIDENCE = (
-    0.95  # median confidence of readings in a script that the reader knows: 1.0 in Latin, 0.7 in Cyrillic
-)
+# Median confidence of readings in a script that the reader knows: 1.0 in Latin, 0.7 in Cyrillic.
+KNOWN_CONFIDENCE = 0.95
 MIN_CONFIDENCE = 0.5  # confidence of a reading that is taken
-MAX_GAP = 0.6  # share of a line's height: words that are nearer are read together
 MAX_PIECES = 1000  # pieces of text of a page
 
 
@@ -147,7 +146,7 @@ def _pieces(words: Sequence[Word], numbers: Sequence[int]) -> list[list[int]]:
 
 def _go_on(a: Word, b: Word) -> bool:
     height = a.box[3] - a.box[1]
-    is_next = 0 <= b.box[0] - a.box[2] <= MAX_GAP * height and shared_height(a.box, b.box) >= HALF_SHARE
+    is_next = 0 <= b.box[0] - a.box[2] <= WORD_GAP * height and shared_height(a.box, b.box) >= HALF_SHARE
     return is_next and a.doubt == b.doubt
 
 

@@ -19,19 +19,17 @@ from .cell_borders import INK
 from .table import Word
 
 RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
-DOTS, DOT, MIN_REGULAR = (
-    12,
-    20,
-    0.9,
-)  # a rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike
+# A rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike.
+DOTS, DOT, MIN_REGULAR = 12, 20, 0.9
 LEADER, SMALL_DOT = 6, 3  # the fewest dots of a leader; pixels: the greatest size of a dot
 LARGE_DOT, MIN_DOT_PITCH = 5, 2.4  # pixels: the greatest size of dots so many times their width apart
 MIN_RULE_WIDTH = 0.8  # share of a crop's width: a longer row of dots is a rule
 MAX_SIDE = 2000  # pixels of a place's side at which its lines are looked at, which bounds memory
-LETTER_GAP, COLUMN_GAP = (
-    0.15,
-    0.7,
-)  # shares of a line's height: the least gap between two words, and between two columns
+# Heights of a line, between words, which are 0.3 apart, in typewriting 0.6.
+LETTER_GAP = 0.15  # less is between two letters
+WORD_GAP = 0.6  # words that are nearer are one text, whatever borders are between them
+COLUMN_GAP, MIN_GUTTER = 0.7, 0.8  # the least gap between two columns in a line, and the least that parts a column
+TEXT_GAP, MAX_WORD_GAP = 1.0, 1.5  # less is between words of a sentence, mostly, and between words of one cell
 WELL_FILLED = 0.7  # share of the blocks that a well-filled line has: lines with fewer say nothing about columns
 GUTTER = 0.1  # share of the well-filled lines: a gap between columns may be crossed by so many
 

@@ -18,10 +18,10 @@ from .boxes import HALF_SHARE, bounding_box, share
 from .direction import quarters
 from .grid import Cell
 from .table import Table
+from .text_lines import WORD_GAP
 from .words import join
 
-MAX_GAP = 0.6  # share of a line's height, here its width: words on their side that are nearer, end to end, are one line
-MAX_FAR = 1.5  # times that: a line farther above the first row, or beside the outer columns, is none of theirs
+MAX_FAR = 1.5  # widths: a line farther above the first row, or beside the outer columns, is none of theirs
 MIN_INSIDE = 0.9  # share of a line beside rows: what is longer stands in the page's margin
 
 
@@ -52,7 +52,7 @@ def _go_on(a: Box, b: Box) -> bool:
     """True if one word on its side follows another in their line."""
     gap = max(a[1], b[1]) - min(a[3], b[3])
     return (
-        gap <= MAX_GAP * (a[2] - a[0])
+        gap <= WORD_GAP * (a[2] - a[0])  # the height of a line is here its width
         and min(share(a[0], a[2], b[0], b[2]), share(b[0], b[2], a[0], a[2])) >= HALF_SHARE
     )
 

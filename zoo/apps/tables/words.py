@@ -109,6 +109,17 @@ def overlapping(words: Sequence[Word], intervals: Sequence[Interval], axis: int)
     return found
 
 
+def words_at(
+    words: Sequence[Word], rows: Sequence[Interval], columns: Sequence[Interval]
+) -> dict[tuple[int, int], list[Word]]:
+    """The words of each row and column that has some, as (row, column): those with most of the word."""
+    at: dict[tuple[int, int], list[Word]] = {}
+    for word, *near in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
+        row, column = (max(of, key=lambda one: one[1])[0] for of in near)
+        at.setdefault((row, column), []).append(word)
+    return at
+
+
 def first_choices(
     words: Sequence[Word], near: Sequence[Sequence[tuple[int, float]]], intervals: Sequence[Interval], axis: int
 ) -> set[int]:

@@ -13,14 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from .boxes import HALF_SHARE, bounding_box
 from .table import Word
 from .values import is_mostly_figures
-from .words import Interval, overlapping
+from .words import Interval, words_at
 
 LEADING = 1.7  # multiple of the height of words: the most from a line of a header's cell to the next one
 LINE_MARGIN = 0.1  # share of the height of words: so much nearer than rows are the lines of a row
 SMALL_NAMES = 0.3  # share of the texts of the first column that begin with small letters: more, and each may be a row
-MIN_NAMED = (
-    0.7  # of the rows: so many have a text in the first column, and what has none may be a line of the row above
-)
+# Of the rows: so many have a text in the first column, and what has none may be a line of the row above.
+MIN_NAMED = 0.7
 
 
 def join_wrapped_rows(
@@ -32,9 +31,8 @@ def join_wrapped_rows(
     """
     found = list(rows)
     at: list[dict[int, list[Word]]] = [{} for _ in rows]
-    for word, ys, xs in zip(words, overlapping(words, rows, 1), overlapping(words, columns, 0), strict=True):
-        row, column = (max(of, key=lambda one: one[1])[0] for of in (ys, xs))
-        at[row].setdefault(column, []).append(word)
+    for (row, column), own in words_at(words, rows, columns).items():
+        at[row][column] = own
     near = _near_rows(at, header_rows)
     body = [r for r in range(header_rows, len(at)) if r not in near]
     names = [_begins_small(at[r][0]) for r in body if 0 in at[r]]
