@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from zoo.apps.tables.curves import has_curve
+from zoo.apps.tables.charts import has_curve
 
 FONT = ImageFont.load_default(16)
 PLACE = 0.0, 0.0, 400.0, 260.0

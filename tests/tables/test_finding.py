@@ -9,10 +9,9 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from zoo.apps.tables import TableExtractor
-from zoo.apps.tables.diagrams import is_diagram
-from zoo.apps.tables.edges import extend_by_lines, grow_to_gaps
+from zoo.apps.tables.charts import is_diagram
 from zoo.apps.tables.finding import Detector, find_tables, ink_of, join_overlapping
-from zoo.apps.tables.gaps import has_no_grid
+from zoo.apps.tables.gaps import extend_by_lines, grow_to_gaps, has_no_grid
 from zoo.images.boxes import Box, Detection
 
 FONT = ImageFont.load_default(16)

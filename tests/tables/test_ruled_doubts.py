@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from zoo.apps.tables import Table, Word
+from zoo.apps.tables.doubts import find_ruled_doubts
 from zoo.apps.tables.lattice import Lattice, lattice_table
-from zoo.apps.tables.ruled_doubts import find_ruled_doubts
 from zoo.apps.tables.text_lines import text_lines
 
 PAPER = np.full((220, 320, 3), 255, np.uint8)

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 from ...errors import TableError
 from ..tables import Table
-from ..tables.from_html import from_html
+from ..tables.as_html import from_html
 from .document import UNCLOSED_BLOCK, Block
 from .otsl import RAGGED_ROWS, Rows, table_of_rows
 

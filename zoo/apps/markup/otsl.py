@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ...images.boxes import Box
 from ..tables import Cell, Table
-from ..tables.from_html import MIN_POSITIONS
+from ..tables.as_html import MIN_POSITIONS
 from ..tables.grid import MAX_POSITIONS
 
 TEXT_TAGS = ("fcel", "ched", "rhed", "srow")

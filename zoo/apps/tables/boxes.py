@@ -10,6 +10,7 @@ from ...errors import InputError
 from ...images.boxes import Box
 
 HALF_SHARE = 0.5  # the share of its area, or length, from which something belongs to what holds it: most of it is there
+CUT = 0.25  # share of a line's height, or of a word's width: so far it reaches beyond a border that cuts it
 MAX_COORDINATE = 2**31  # pixels: no image is as large, and lengths between such coordinates stay finite
 
 

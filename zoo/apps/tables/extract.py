@@ -26,13 +26,12 @@ from ...tasks.scripts import MAX_CONFIDENCE
 from ...warning import warn
 from ..documents import Pages, Rules, open_document
 from .boxes import HALF_SHARE, bounding_box, inside
+from .charts import has_curve, is_diagram
 from .column_gaps import with_gaps
 from .context import other_readings
 from .crop import TableCrop, crop_table
-from .curves import has_curve
-from .diagrams import is_diagram
 from .direction import text_direction
-from .doubts import add_doubts, doubts_of_words, find_doubts
+from .doubts import add_doubts, doubts_of_words, find_doubts, find_ruled_doubts
 from .finding import (
     ROTATED_TABLE,
     Detector,
@@ -50,7 +49,6 @@ from .leaders import without_leaders
 from .ocr import OcrEngine, load_ocr, reader_and_engine
 from .reading import GuessedWord, LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
-from .ruled_doubts import find_ruled_doubts
 from .side_by_side import part_repeated_header, part_side_by_side, rules_across
 from .spaced_rows import with_spaced_rows
 from .spanners import with_ruled_header

@@ -17,8 +17,19 @@ from ...images.boxes import Box, Detection
 from ...images.lines import grey_of, is_blank, spans
 from .boxes import HALF_SHARE, bounding_box, check_box, inside, share, shared_height
 from .cell_borders import INK
-from .edges import extend_by_lines, grow_to_gaps
-from .gaps import FEW_LINES, GRID, MAX_SIDE, OPEN, closed, gap_share, gaps_of, letter_height, lines_of
+from .gaps import (
+    FEW_LINES,
+    GRID,
+    MAX_SIDE,
+    OPEN,
+    closed,
+    extend_by_lines,
+    gap_share,
+    gaps_of,
+    grow_to_gaps,
+    letter_height,
+    lines_of,
+)
 from .side_by_side import rules_across
 from .table import Word
 from .text_lines import ink_lines, ink_without_rules

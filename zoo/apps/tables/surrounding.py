@@ -12,9 +12,8 @@ import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import grey_of
-from .boxes import HALF_SHARE, inside, share
+from .boxes import CUT, HALF_SHARE, inside, share
 from .cell_borders import INK, SHADE
-from .doubts import CUT
 from .table import Table, Word
 from .text_lines import TEXT_GAP, WORD_GAP, blocks_of, word_lines
 

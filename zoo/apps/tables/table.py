@@ -15,7 +15,6 @@ from ..documents.word import check_number, set_fields
 from . import as_frame, as_html, as_json, as_text, as_xlsx
 from .export import write_text
 from .flat import flatten
-from .from_html import from_html
 from .grid import Cell, Grid
 
 __all__ = ["PAGE", "SUFFIXES", "TEXTS", "Cell", "Table", "Word", "suffix_of"]
@@ -87,8 +86,8 @@ class Table(Grid):
 
     @classmethod
     def from_html(cls, text: str) -> Table:
-        """The one table in `text`: see `zoo.apps.tables.from_html.from_html`."""
-        return from_html(text, cls)
+        """The one table in `text`: see `zoo.apps.tables.as_html.from_html`."""
+        return as_html.from_html(text, cls)
 
     def to_xlsx(self, path: str | os.PathLike[str], *, types: bool = True, cut: bool = False) -> None:
         """A workbook of one sheet, with merged cells and numbers: see `zoo.apps.tables.as_xlsx.save_xlsx`."""
