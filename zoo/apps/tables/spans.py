@@ -1,4 +1,4 @@
-"""Cells that span rows and columns, checked against the words in them.
+"""Cells that span rows and columns, checked against the words in them, and rows that name the parts of a table.
 
 Boxes are (x0, y0, x1, y1) in pixels.
 """
@@ -10,18 +10,23 @@ import itertools
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from ...images.boxes import Box
 from .boxes import bounding_box
 from .table import Word
-from .text_lines import TEXT_GAP
+from .text_lines import TEXT_GAP, word_lines
 from .words import Interval
 from .wrapped import is_wrapped
 
 LEVEL = 0.35  # share of the usual height of words: a text and a row whose middles are nearer are level
 MAX_OFF_CENTRE = 1.0  # multiple of the usual height of words: so far a text may be from the middle of columns
 NUMBER = re.compile(r"[(−–-]?[$€£]?[0-9]+([.,][0-9]+)*%?\)?")
+MOST_ROWS, MOST_LINES = 12, 3  # rows of one cell, and lines of its text
+PANEL = re.compile(r"\(?[A-Ha-h]\)|Panel [A-H]\b.*")
+MAX_LINE_GAP = 0.5  # share of the usual height of words: the lines of one text are nearer
 RULED_SCORE = 1.0  # score of a cell that has a rule below it, as wide as its columns
 
 
@@ -40,31 +45,57 @@ class Span(NamedTuple):
         return max(0, self.bottom - self.top) * max(0, self.right - self.left)
 
 
-def checked_spans(
-    spans: Sequence[Span],
-    rows: Sequence[Interval],
-    columns: Sequence[Interval],
-    words: Sequence[Word],
-    header_rows: int,
-) -> list[Span]:
+@dataclass(frozen=True, eq=False)
+class WordGrid:
+    """The rows and columns of a table with its words."""
+
+    rows: Sequence[Interval]
+    columns: Sequence[Interval]
+    words: Sequence[Word]
+    header_rows: int
+
+    @cached_property
+    def high(self) -> float:
+        """The usual height of words."""
+        return statistics.median(word.box[3] - word.box[1] for word in self.words)
+
+    @cached_property
+    def x(self) -> list[float]:
+        """The borders of columns, and two that hold everything."""
+        return borders_of(self.columns)
+
+    @cached_property
+    def y(self) -> list[float]:
+        return borders_of(self.rows)
+
+    @cached_property
+    def at(self) -> dict[tuple[int, int], list[Word]]:
+        """The words of each position that has some, as (row, column)."""
+        at: dict[tuple[int, int], list[Word]] = {}
+        for word in self.words:
+            place = bisect.bisect(self.y, middle_of(word, 1)) - 1, bisect.bisect(self.x, middle_of(word, 0)) - 1
+            at.setdefault(place, []).append(word)
+        return at
+
+
+def checked_spans(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
     """The spans without those that hold the texts of several cells, and the parts of these that one text spans.
 
     Below the header a text in each of several rows is a cell of its own.  In a row two texts are as far apart as those
     of two columns.
     """
-    if not words or not spans:
+    if not grid.words or not spans:
         return list(spans)
-    high = statistics.median(word.box[3] - word.box[1] for word in words)
-    y, x = (borders_of(intervals) for intervals in (rows, columns))
+    x, y, words, header_rows = grid.x, grid.y, grid.words, grid.header_rows
     found: list[Span] = []
     labels: list[Span] = []
     for span in spans:
         own = [word for word in words if x[span.left] <= middle_of(word, 0) < x[span.right]]
         lines = [[w for w in own if y[r] <= middle_of(w, 1) < y[r + 1]] for r in range(span.top, span.bottom)]
-        parts = list(_part_span(span, lines, x, high))
+        parts = list(_part_span(span, lines, x, grid.high))
         if span.top >= header_rows and span.bottom - span.top == 1:
             parts = [one for part in parts for one in _of_numbers(part, lines[0], x)]
-        if span.top >= header_rows and span.bottom - span.top > 1 and not _is_between(lines, span, words, y, high):
+        if span.top >= header_rows and span.bottom - span.top > 1 and not _is_between(lines, span, grid):
             labels += [span] if span.left == 0 else []
             parts = [p._replace(top=r, bottom=r + 1) for p in parts for r in range(span.top, span.bottom)]
         beside = any(y[span.top] <= middle_of(w, 1) < y[span.bottom] for w in words if w not in own)
@@ -75,49 +106,42 @@ def checked_spans(
             parts = [part._replace(projected=False) for part in parts]
         found += parts
     if labels:
-        found += _labels(labels, words, x, y, header_rows, found)
-    found = [_narrow_span(span, columns, words, x, y, high) if span.top >= header_rows else span for span in found]
+        found += _labels(labels, grid, found)
+    found = [_narrow_span(span, grid) if span.top >= header_rows else span for span in found]
     return [span for span in found if span.positions > 1 or span.projected]
 
 
-def _narrow_span(
-    span: Span, columns: Sequence[Interval], words: Sequence[Word], x: Sequence[float], y: Sequence[float], high: float
-) -> Span:
+def _narrow_span(span: Span, grid: WordGrid) -> Span:
     """A heading across the table, or the one cell that its text is within.
 
     Headings begin in the first column, or stand in the middle of the table; any other text is one of its column.
     """
-    own = [word.box for word in words if y[span.top] <= middle_of(word, 1) < y[span.bottom]]
+    x, y = grid.x, grid.y
+    own = [word.box for word in grid.words if y[span.top] <= middle_of(word, 1) < y[span.bottom]]
     if not span.projected or span.bottom - span.top > 1 or span.left or not own:
         return span
     left, right = min(box[0] for box in own), max(box[2] for box in own)
     if right <= x[1]:
         return span._replace(right=1)
     column = bisect.bisect(x, left) - 1
-    is_centred = abs(left + right - columns[0].start - columns[-1].end) / 2 <= MAX_OFF_CENTRE * high
+    is_centred = abs(left + right - grid.columns[0].start - grid.columns[-1].end) / 2 <= MAX_OFF_CENTRE * grid.high
     if column and right <= x[column + 1] and not is_centred:
         return span._replace(left=column, right=column + 1, projected=False)
     return span
 
 
-def _labels(
-    labels: Sequence[Span],
-    words: Sequence[Word],
-    x: Sequence[float],
-    y: Sequence[float],
-    header_rows: int,
-    others: Sequence[Span],
-) -> list[Span]:
+def _labels(labels: Sequence[Span], grid: WordGrid, others: Sequence[Span]) -> list[Span]:
     """The cells of the first column that hold for the rows below them, too, up to the next one, as `labels` say.
 
     They are level with their first row, and the first row below the header, or below a heading, has one.
     """
+    header_rows = grid.header_rows
     rows = {which: set[int]() for which in (True, False)}  # those with a text in the first column, and in others
-    for word in words:
-        rows[middle_of(word, 0) < x[1]].add(bisect.bisect(y, middle_of(word, 1)) - 1)
+    for r, c in grid.at:
+        rows[c == 0].add(r)
     if not (starts := [r for r in sorted(rows[True]) if r >= header_rows]):
         return []
-    ends = [*starts[1:], len(y) - 1]
+    ends = [*starts[1:], len(grid.rows)]
     if any(r >= header_rows and r - 1 not in rows[False] and r not in rows[True] for r in rows[False]):
         return []
     taken = {r for one in others if one.left == 0 for r in range(one.top, one.bottom)}
@@ -130,22 +154,14 @@ def _labels(
     return groups if 2 * len(agreed) >= len(groups) else agreed
 
 
-def centred_spans(
-    spans: Sequence[Span],
-    rows: Sequence[Interval],
-    columns: Sequence[Interval],
-    words: Sequence[Word],
-    header_rows: int,
-) -> list[Span]:
+def centred_spans(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
     """The spans, those of a header over the most columns in the middle of which their text is, and none without a text.
 
     Each of these columns has a text in the next row, and no other in the span's own row.
     """
-    if not words or header_rows < 2:
+    if not grid.words or grid.header_rows < 2:
         return list(spans)
-    high = statistics.median(word.box[3] - word.box[1] for word in words)
-    y, x = (borders_of(intervals) for intervals in (rows, columns))
-    at = words_by_place(words, x, y)
+    rows, columns, at, high, header_rows = grid.rows, grid.columns, grid.at, grid.high, grid.header_rows
     held = {one: [w for r, c in _places(one) for w in at.get((r, c), ())] for one in spans}
     found = [one for one in spans if one.top >= header_rows or held[one]]
     for i, one in enumerate(found):
@@ -181,16 +197,6 @@ def centred_spans(
     return found
 
 
-def words_by_place(words: Sequence[Word], x: Sequence[float], y: Sequence[float]) -> dict[tuple[int, int], list[Word]]:
-    """The words of each position that has some, as (row, column)."""
-    at: dict[tuple[int, int], list[Word]] = {}
-    for word in words:
-        at.setdefault((bisect.bisect(y, middle_of(word, 1)) - 1, bisect.bisect(x, middle_of(word, 0)) - 1), []).append(
-            word
-        )
-    return at
-
-
 def _places(span: Span) -> Iterator[tuple[int, int]]:
     return itertools.product(range(span.top, span.bottom), range(span.left, span.right))
 
@@ -205,26 +211,19 @@ def _off(left: int, right: int, box: Box, wide: Mapping[int, Box]) -> float:
     return abs(box[0] + box[2] - x0 - x1) / 2 if x0 <= (box[0] + box[2]) / 2 <= x1 else float("inf")
 
 
-def header_spans(
-    spans: Sequence[Span],
-    rows: Sequence[Interval],
-    columns: Sequence[Interval],
-    words: Sequence[Word],
-    header_rows: int,
-) -> list[Span]:
+def header_spans(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
     """Cells of the header over several rows, whose lines lie beside cells that span columns: "Percent", "who", ...
 
     Each line but the first begins with a small letter, or the one above ends with a dash or a slash.  A text in a
     column whose other rows of the header, or those below a cell over columns, are blank holds for all of these.
     """
-    y, x = (borders_of(intervals) for intervals in (rows, columns))
+    header_rows = grid.header_rows
     taken = {place for span in spans for place in _places(span)}
-    placed = words_by_place(words, x, y)
-    if set(range(header_rows)) - {r for r, _ in placed}:  # a row without words goes first
+    if set(range(header_rows)) - {r for r, _ in grid.at}:  # a row without words goes first
         return []
-    at = {place: own for place, own in placed.items() if place[0] < header_rows and place not in taken}
+    at = {place: own for place, own in grid.at.items() if place[0] < header_rows and place not in taken}
     found: list[Span] = []
-    for c in range(len(columns)):
+    for c in range(len(grid.columns)):
         first = max((r + 1 for r in range(header_rows) if (r, c) in taken), default=0)
         if header_rows - first > 1 and sum((r, c) in at for r in range(first, header_rows)) == 1 and spans:
             found.append(Span(first, header_rows, c, c + 1, None, False))
@@ -237,16 +236,15 @@ def header_spans(
     return found
 
 
-def _is_between(
-    lines: Sequence[Sequence[Word]], span: Span, words: Sequence[Word], y: Sequence[float], high: float
-) -> bool:
+def _is_between(lines: Sequence[Sequence[Word]], span: Span, grid: WordGrid) -> bool:
     """Return True if the lines of a cell over several rows are level with none of these."""
     inside = {id(word) for line in lines for word in line}
     for r, line in enumerate(lines, span.top):
-        beside = [middle_of(w, 1) for w in words if y[r] <= middle_of(w, 1) < y[r + 1] and id(w) not in inside]
+        of_row = (w for (row, _), own in grid.at.items() if row == r for w in own)
+        beside = [middle_of(w, 1) for w in of_row if id(w) not in inside]
         if line and beside:
             middle = (min(w.box[1] for w in line) + max(w.box[3] for w in line)) / 2
-            if abs(middle - statistics.median(beside)) <= LEVEL * high:
+            if abs(middle - statistics.median(beside)) <= LEVEL * grid.high:
                 return False
     return bool(inside)
 
@@ -301,3 +299,71 @@ def _reaches(span: Span, line: Sequence[Word], x: Sequence[float]) -> bool:
     own = [w.box for w in line if x[span.left] <= middle_of(w, 0) < x[span.right]]
     left, right = min((box[0] for box in own), default=0.0), max((box[2] for box in own), default=0.0)
     return any(left < x[c] < right for c in range(span.left + 1, span.right))
+
+
+def shared_out(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
+    """The spans, those of the first column anew where its texts share out the rows between two headings among them.
+
+    Each text is then in the middle of its rows, and every row has one.  Texts that are all level with the first of
+    their rows stay there.
+    """
+    if not grid.words:
+        return list(spans)
+    across = {r for s in spans if s.left == 0 and s.right > 1 for r in range(s.top, s.bottom)}
+    found, first = list(spans), grid.header_rows
+    for r in range(grid.header_rows, len(grid.rows) + 1):
+        if r in across or r == len(grid.rows):
+            body, first = range(first, r), r + 1
+            own = [s for s in spans if (s.left, s.right) == (0, 1) and s.bottom - s.top > 1 and s.top in body]
+            begin = {body[0], *(s.top for s in own)} if own else set()
+            if all((k, 0) in grid.at and _off_level(k, grid) <= LEVEL * grid.high for k in begin):
+                continue
+            if groups := _groups(body, grid):
+                score = min(s.score or 0.0 for s in own)
+                found = [s for s in found if s not in own]
+                found += [Span(body[a], body[b - 1] + 1, 0, 1, score, False) for a, b in groups if b - a > 1]
+    return found
+
+
+def with_panels(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
+    """The spans, those over all columns for "(a)", "(b)" or "Panel A", alone in two or more of the body's rows."""
+    at, columns = grid.at, grid.columns
+    higher = {r for span in spans if span.bottom - span.top > 1 for r in range(span.top, span.bottom)}
+    alone = sorted({*range(grid.header_rows, len(grid.rows))} - {r for r, c in at if c} - higher)
+    named = [r for r in alone if PANEL.fullmatch(" ".join(word.text for word in at.get((r, 0), ())))]
+    if len(named) < 2 or len(columns) < 2:
+        return list(spans)
+    return [s for s in spans if s.top not in named] + [Span(r, r + 1, 0, len(columns), None, True) for r in named]
+
+
+def _level(r: int, grid: WordGrid) -> float:
+    """The middle of a row by its texts beside the first column."""
+    beside = [middle_of(word, 1) for c in range(1, len(grid.columns)) for word in grid.at.get((r, c), ())]
+    return statistics.median(beside) if beside else grid.rows[r].middle
+
+
+def _off_level(r: int, grid: WordGrid) -> float:
+    """How far the first line of a row's text in the first column is from the middle of the row."""
+    top = min(grid.at[r, 0], key=lambda word: word.box[3])
+    return abs(middle_of(top, 1) - _level(r, grid))
+
+
+def _groups(body: range, grid: WordGrid) -> tuple[tuple[int, int], ...]:
+    """The rows of the body as (first, end), counted within it, for each text of the first column; none if it fails."""
+    boxes = [[word.box for word in line] for line in word_lines([w for r in body for w in grid.at.get((r, 0), ())])]
+    lines = sorted((min(box[1] for box in line), max(box[3] for box in line)) for line in boxes)
+    level, high = [_level(r, grid) for r in body], grid.high
+    # After each line, for each number of rows shared out, the least cost and the groups.
+    ways: list[dict[int, tuple[float, tuple[tuple[int, int], ...]]]] = [{0: (0.0, ())}, *({} for _ in lines)]
+    for i in range(len(lines)):
+        for first, (cost, groups) in ways[i].items():
+            for j in range(i + 1, min(len(lines), i + MOST_LINES) + 1):
+                if any(lines[k][0] - lines[k - 1][1] > MAX_LINE_GAP * high for k in range(i + 1, j)):
+                    break
+                text = (lines[i][0] + lines[j - 1][1]) / 2
+                for end in range(first + 1, min(len(level), first + MOST_ROWS) + 1):
+                    off = abs((level[first] + level[end - 1]) / 2 - text)
+                    whole = cost + off + LEVEL * high * (j - i - 1)  # lines are rather texts of their own
+                    if off <= LEVEL * high and (end not in ways[j] or whole < ways[j][end][0]):
+                        ways[j][end] = whole, (*groups, (first, end))
+    return ways[-1].get(len(level), (0.0, ()))[1]

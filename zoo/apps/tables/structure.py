@@ -13,9 +13,8 @@ from ...errors import InputError, nearest
 from ...images.boxes import Box, Detection, check_fraction
 from .boxes import HALF_SHARE, bounding_box, check_box, inside, share
 from .grid import MAX_POSITIONS
-from .labels import shared_out, with_panels
 from .refine import join_header_rows, join_overlapping_columns, refine_columns, refine_rows
-from .spans import Span, centred_spans, checked_spans, header_spans
+from .spans import Span, WordGrid, centred_spans, checked_spans, header_spans, shared_out, with_panels
 from .table import Cell, Table, Word
 from .words import Interval, check_words, first_choices, join, overlapping, place
 from .wrapped import join_wrapped_rows
@@ -94,12 +93,11 @@ def build_table(
         words = _inside(words, rows, columns)
         spans = _spans(spanning, rows, columns, header_rows)
         if check_spans:
-            spans = checked_spans(spans, rows, columns, words, header_rows)
-            spans = shared_out(spans, rows, columns, words, header_rows)
+            grid = WordGrid(rows, columns, words, header_rows)
+            spans = shared_out(checked_spans(spans, grid), grid)
             if header_rows < len(rows):
-                spans = centred_spans(spans, rows, columns, words, header_rows)
-                spans += header_spans(spans, rows, columns, words, header_rows)
-                spans = with_panels(spans, rows, columns, words, header_rows)
+                spans = centred_spans(spans, grid)
+                spans = with_panels(spans + header_spans(spans, grid), grid)
         ys, xs = overlapping(words, rows, 1), overlapping(words, columns, 0)
         full_rows, full_columns = _under_spans(spans, len(rows), len(columns))
         if check_spans:  # a text across the whole table is one row
