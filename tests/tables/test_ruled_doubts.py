@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from zoo.apps.tables import Table, Word
-from zoo.apps.tables.doubts import find_ruled_doubts
+from zoo.apps.tables.doubts import find_doubts
 from zoo.apps.tables.lattice import Lattice, lattice_table
 from zoo.apps.tables.text_lines import text_lines
 
@@ -27,7 +27,7 @@ def doubted(rows: list[list[str]], pixels: np.ndarray = PAPER, more: tuple[Word,
         if text
     ]
     words += more
-    return find_ruled_doubts(lattice_table(lattice, words, 1), text_lines(pixels, words), pixels)
+    return find_doubts(lattice_table(lattice, words, 1), text_lines(pixels, words), None, pixels)
 
 
 def reasons(table: Table) -> set[tuple[str, int, int]]:

@@ -56,20 +56,29 @@ def doubts_of_words(table: Table, words: Sequence[Word], reason: str, most: floa
     return add_doubts(replace(table, cells=tuple(cells)), {reason: owners})
 
 
-def find_doubts(table: Table, lines: Sequence[Sequence[Box]], objects: Sequence[Detection] | None) -> Table:
+def find_doubts(
+    table: Table,
+    lines: Sequence[Sequence[Box]],
+    objects: Sequence[Detection] | None,
+    pixels: np.ndarray | None = None,
+) -> Table:
     """The table with the reasons that its text and the scores of its objects give.
 
     lines: the words of each line, from `text_lines`.  objects: of the structure model, with low scores too; None for a
-    table whose borders are rules, which has reasons of its own as well (`ruled_doubts`).
+    table whose borders are rules.  pixels: the crop (Y, X, 3) uint8 of a page whose words are known, as those of a PDF
+    are: ink in a ruled cell without a word is doubtful.
     """
     if not table.cells:
         return table
-    found: dict[str, list[int]] = defaultdict(list)
     placed = PlacedWords(table, lines)
-    reasons = itertools.chain(_of_borders(placed), _of_edges(placed)) if len(placed.words) else iter(())
+    reasons = [_of_borders(placed), _of_edges(placed)] if len(placed.words) else []
     if objects is not None:
-        reasons = itertools.chain(reasons, _of_gaps(placed), _of_rows(placed), _of_scores(table, placed, objects))
-    for reason, cells in reasons:
+        reasons += [_of_gaps(placed), _of_rows(placed), _of_scores(table, placed, objects)]
+    elif len(placed.words):
+        reasons += [_of_spans(placed), _of_spaces(placed), _of_ends(table), _of_texts(table)]
+        reasons += [] if pixels is None else [_of_ink(placed, ink_without_rules(pixels))]
+    found: dict[str, list[int]] = defaultdict(list)
+    for reason, cells in itertools.chain(*reasons):
         found[reason] += cells
     return add_doubts(table, found)
 
@@ -151,7 +160,7 @@ def _of_rows(placed: PlacedWords) -> Found:
         double = [i for i in of if lines[i] > max(1, usual)]
         if len(double) > max(1, HALF_SHARE * len(of)):
             yield "more lines of text than other rows have: perhaps two rows", double
-    yield from of_spans(placed)
+    yield from _of_spans(placed)
     heights, middles = placed.rows[:, 1] - placed.rows[:, 0], placed.rows.mean(1)
     if rows > 2:
         pitch = np.diff(middles)
@@ -163,7 +172,7 @@ def _of_rows(placed: PlacedWords) -> Found:
             yield "higher than other rows", placed.with_text(r)
 
 
-def of_spans(placed: PlacedWords) -> Found:
+def _of_spans(placed: PlacedWords) -> Found:
     """Cells over rows of which each has a text in the cell."""
     for i, cell in enumerate(placed.table.cells):
         if cell.row_span > 1 and len(set(placed.row[placed.cell == i].tolist())) > max(1, HALF_SHARE * cell.row_span):
@@ -194,24 +203,6 @@ def _low_scores(kept: np.ndarray, objects: Sequence[Detection], axis: int) -> It
         same = scores[shared >= HALF_SHARE * np.maximum(boxes[:, 1] - boxes[:, 0], end - start)]
         if len(same) and same.max() < SURE_SCORE:
             yield i
-
-
-def find_ruled_doubts(table: Table, lines: Sequence[Sequence[Box]], pixels: np.ndarray | None) -> Table:
-    """The table of a lattice with the reasons to doubt it that `doubts.find_doubts` does not give.
-
-    lines: the words of each line, from `text_lines`.  pixels: the crop (Y, X, 3) uint8 of a page whose words are known,
-    as those of a PDF are: ink in a cell without a word is doubtful.
-    """
-    placed = PlacedWords(table, lines)
-    if not len(placed.words):
-        return table
-    reasons = itertools.chain(of_spans(placed), _of_spaces(placed), _of_ends(table), _of_texts(table))
-    if pixels is not None:
-        reasons = itertools.chain(reasons, _of_ink(placed, ink_without_rules(pixels)))
-    found: dict[str, list[int]] = defaultdict(list)
-    for reason, cells in reasons:
-        found[reason] += cells
-    return add_doubts(table, found)
 
 
 def _of_spaces(placed: PlacedWords) -> Found:

@@ -31,7 +31,7 @@ from .column_gaps import with_gaps
 from .context import other_readings
 from .crop import TableCrop, crop_table
 from .direction import text_direction
-from .doubts import add_doubts, doubts_of_words, find_doubts, find_ruled_doubts
+from .doubts import add_doubts, doubts_of_words, find_doubts
 from .finding import (
     ROTATED_TABLE,
     Detector,
@@ -374,9 +374,8 @@ class TableExtractor:
         if lattice is None and self.detection is not None:
             table = fit_to_ink(table, place, crop.pixels, own or [])
         table = with_turned_lines(table, on_side, own or [])
-        table = add_text_doubts(find_doubts(table, lines, objects), own or ())
-        if lattice is not None and table.cells:
-            table = find_ruled_doubts(table, lines, None if words is None else crop.pixels)
+        table = find_doubts(table, lines, objects, None if words is None else crop.pixels)
+        table = add_text_doubts(table, own or ())
         table = add_doubts(table, uncertain_numbers(table))
         if guessed := [word for word in own or () if isinstance(word, GuessedWord)]:
             table = doubts_of_words(table, guessed, UNKNOWN_SCRIPT, MAX_CONFIDENCE)

@@ -164,10 +164,8 @@ def _lattice(across: np.ndarray, down: np.ndarray, near: float, origin: str) -> 
     ys = _borders([*across[:, 0], *ends], near)
     if min(len(xs), len(ys)) < 3 or (len(xs) - 1) * (len(ys) - 1) > MAX_POSITIONS // 4:
         return None
-    below, beside = (
-        _is_border_drawn(across, ys, xs, near),
-        _is_border_drawn(down, xs, ys, near).T,
-    )  # (R + 1, C), (R, C + 1)
+    # (R + 1, C), (R, C + 1)
+    below, beside = _is_border_drawn(across, ys, xs, near), _is_border_drawn(down, xs, ys, near).T
     # A border that is drawn nowhere along its length is none: a short rule inside of a cell.
     ys, xs = _keep_drawn(ys, np.any(below[1:-1], 1)), _keep_drawn(xs, np.any(beside[:, 1:-1], 0))
     if min(len(xs), len(ys)) < 3:

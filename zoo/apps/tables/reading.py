@@ -135,9 +135,8 @@ def _dark_on_light(line: np.ndarray) -> np.ndarray:
     paper = np.median(np.concatenate([line[0], line[-1], line[:, 0], line[:, -1]]), 0)
     away = line - paper
     distance = np.abs(away).sum(-1)
-    ink = away[distance >= np.percentile(distance, STROKE_PERCENTILE)].mean(
-        0
-    )  # the colour of most of a stroke's inner pixels
+    # The colour of most of a stroke's inner pixels.
+    ink = away[distance >= np.percentile(distance, STROKE_PERCENTILE)].mean(0)
     if ink.mean() <= 0:
         return line
     share = (away @ ink) / (ink @ ink)

@@ -104,9 +104,8 @@ def _rules(header: _Header, pixels: np.ndarray) -> tuple[list[tuple[float, float
             if found and at > found[-1][0] + header.high:
                 return found, at
             continue
-        again = any(
-            abs(at - y) <= 2 * RULE_THICKNESS and min(b, x1) > max(a, x0) for y, a, b in found
-        )  # a rule has two edges
+        # A rule has two edges.
+        again = any(abs(at - y) <= 2 * RULE_THICKNESS and min(b, x1) > max(a, x0) for y, a, b in found)
         if at < end + header.high and not again and len(_columns_in_range(header, x0, x1)) > 1:
             found.append((at, x0, x1))
     below = [box for box in map(bounding_box, header.lines) if found and _middle(box, 1) > found[-1][0]]

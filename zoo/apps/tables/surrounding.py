@@ -51,9 +51,8 @@ def without_titles_and_notes(words: Sequence[Word], table: Table, rule: float | 
     if not table.cells:
         return list(words)
     lines = [_Line(line, table) for line in word_lines([w for w in words if inside(w.box, table.box) >= HALF_SHARE])]
-    if sum(line.is_text for line in lines) > HALF_SHARE * len(
-        lines
-    ):  # columns so close that all lines look like one text
+    # Columns may be so close that all lines look like one text.
+    if sum(line.is_text for line in lines) > HALF_SHARE * len(lines):
         return list(words)
     first, last = 0, len(lines)
     while last - first > FEW_LINES and lines[first].is_title(first, rule):
