@@ -105,10 +105,11 @@ def doubt_other_readings(tables: Sequence[Table], words: Sequence[Word]) -> list
     words: of the text layer, as it was.  A font whose letters stand for others, or for none, has one for each that is
     seen, so those of its words with a doubt show what each letter is mostly read as.
     """
-    layer = [word for word in words if word.doubt]
+    if not (layer := [word for word in words if word.doubt]):
+        return list(tables)
     readings: list[tuple[int, int, str, str]] = []  # table, cell, its letters in the layer and as they were read
     seen: dict[str, Counter[str]] = defaultdict(Counter)
-    for t, table in enumerate(tables if layer else ()):
+    for t, table in enumerate(tables):
         placed = PlacedWords(table, [[word.box] for word in layer])
         of_cells: dict[int, list[Word]] = defaultdict(list)
         for i, cell in zip(placed.line.tolist(), placed.cell.tolist(), strict=True):
