@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from zoo.apps.tables import Word
-from zoo.apps.tables.leaders import without_leaders
-from zoo.apps.tables.text_lines import ink_without_rules, without_leader_dots
+from zoo.apps.tables.text_lines import ink_without_rules, without_leader_dots, without_leaders
 
 
 def line(*texts: str) -> list[Word]:

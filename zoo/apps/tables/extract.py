@@ -45,7 +45,6 @@ from .finding import (
 from .gaps import has_no_grid
 from .ink_rules import page_rules
 from .lattice import Lattice
-from .leaders import without_leaders
 from .ocr import OcrEngine, load_ocr, reader_and_engine
 from .reading import GuessedWord, LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
@@ -56,7 +55,7 @@ from .structure import COLUMN, ROW, TABLE, build_table
 from .surrounding import fit_to_ink, has_lines, why_no_table, without_titles_and_notes
 from .table import Table, Word
 from .text_layer import add_text_doubts, doubt_other_readings, page_reading, read_doubted_words
-from .text_lines import text_lines, without_leader_dots
+from .text_lines import text_lines, without_leader_dots, without_leaders
 from .turned_words import split_directions, with_turned_lines
 from .upright import upright_page
 from .values import uncertain_numbers

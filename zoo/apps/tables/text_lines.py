@@ -1,4 +1,4 @@
-"""The lines of text of a table's crop, from its words or its ink, and the gaps that run down them.
+"""The lines of text of a table's crop, from its words or its ink, without leaders, and the gaps that run down them.
 
 Boxes are (x0, y0, x1, y1) in pixels of the crop.  Shapes: Y, X of the crop.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import statistics
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,6 +34,11 @@ COLUMN_GAP, MIN_GUTTER = 0.7, 0.8  # the least gap between two columns in a line
 TEXT_GAP, MAX_WORD_GAP = 1.0, 1.5  # less is between words of a sentence, mostly, and between words of one cell
 WELL_FILLED = 0.7  # share of the blocks that a well-filled line has: lines with fewer say nothing about columns
 GUTTER = 0.1  # share of the well-filled lines: a gap between columns may be crossed by so many
+LEADER_TEXT = re.compile(r"\s*([.…·_]\s?){4,}$")  # three dots are an ellipsis, or stand for a number that is missing
+DASHES = re.compile(r"[-–—=_]{8,}")  # a typewritten rule
+LONE_DOTS = re.compile(r"[.·…]{1,3}")  # of leaders that are set apart, ". . . .", four words or more in a row
+MIN_DOTS = 4
+DOT_WIDTH = 0.5  # share of a letter's width: a dot's, in print
 
 
 def text_lines(pixels: np.ndarray, words: Sequence[Word] | None) -> list[list[Box]]:
@@ -212,3 +219,36 @@ def columns_of(lines: Sequence[Sequence[Box]], width: int) -> list[tuple[float, 
         change[min(max(0, int(x0)), width)] += 1
         change[min(max(0, math.ceil(x1)), width + 1)] -= 1
     return [(float(a), float(b)) for a, b in spans(change.cumsum() > GUTTER * len(full))]
+
+
+def without_leaders(words: Sequence[Word]) -> list[Word]:
+    """The words without leaders, alone or at their ends, and without rules of dashes."""
+    found = list(_words_without_leaders(words))
+    apart = {id(word) for line in word_lines(found) for word in _leaders(line)}
+    return [word for word in found if id(word) not in apart]
+
+
+def _words_without_leaders(words: Sequence[Word]) -> Iterator[Word]:
+    for word in words:
+        text = LEADER_TEXT.sub("", word.text)
+        if DASHES.fullmatch(text.strip()) or (not text and word.text):
+            continue
+        if text != word.text:
+            x0, y0, x1, y1 = word.box
+            rest = len(word.text) - len(text)
+            word = replace(
+                word, text=text, box=(x0, y0, x0 + (x1 - x0) * len(text) / (len(text) + DOT_WIDTH * rest), y1)
+            )
+        yield word
+
+
+def _leaders(line: Sequence[Word]) -> Iterator[Word]:
+    """The words of a line that are dots, of long runs."""
+    run: list[Word] = []
+    for word in [*sorted(line, key=lambda w: w.box), None]:
+        if word is not None and LONE_DOTS.fullmatch(word.text):
+            run.append(word)
+            continue
+        if len(run) >= MIN_DOTS:
+            yield from run
+        run = []
