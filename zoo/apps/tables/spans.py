@@ -55,7 +55,7 @@ class WordGrid:
     header_rows: int
 
     @cached_property
-    def high(self) -> float:
+    def height(self) -> float:
         """The usual height of words."""
         return statistics.median(word.box[3] - word.box[1] for word in self.words)
 
@@ -92,7 +92,7 @@ def checked_spans(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
     for span in spans:
         own = [word for word in words if x[span.left] <= middle_of(word, 0) < x[span.right]]
         lines = [[w for w in own if y[r] <= middle_of(w, 1) < y[r + 1]] for r in range(span.top, span.bottom)]
-        parts = list(_part_span(span, lines, x, grid.high))
+        parts = list(_part_span(span, lines, x, grid.height))
         if span.top >= header_rows and span.bottom - span.top == 1:
             parts = [one for part in parts for one in _of_numbers(part, lines[0], x)]
         if span.top >= header_rows and span.bottom - span.top > 1 and not _is_between(lines, span, grid):
@@ -124,7 +124,7 @@ def _narrow_span(span: Span, grid: WordGrid) -> Span:
     if right <= x[1]:
         return span._replace(right=1)
     column = bisect.bisect(x, left) - 1
-    is_centred = abs(left + right - grid.columns[0].start - grid.columns[-1].end) / 2 <= MAX_OFF_CENTRE * grid.high
+    is_centred = abs(left + right - grid.columns[0].start - grid.columns[-1].end) / 2 <= MAX_OFF_CENTRE * grid.height
     if column and right <= x[column + 1] and not is_centred:
         return span._replace(left=column, right=column + 1, projected=False)
     return span
@@ -161,7 +161,7 @@ def centred_spans(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
     """
     if not grid.words or grid.header_rows < 2:
         return list(spans)
-    rows, columns, at, high, header_rows = grid.rows, grid.columns, grid.at, grid.high, grid.header_rows
+    rows, columns, at, high, header_rows = grid.rows, grid.columns, grid.at, grid.height, grid.header_rows
     held = {one: [w for r, c in _places(one) for w in at.get((r, c), ())] for one in spans}
     found = [one for one in spans if one.top >= header_rows or held[one]]
     for i, one in enumerate(found):
@@ -244,7 +244,7 @@ def _is_between(lines: Sequence[Sequence[Word]], span: Span, grid: WordGrid) -> 
         beside = [middle_of(w, 1) for w in of_row if id(w) not in inside]
         if line and beside:
             middle = (min(w.box[1] for w in line) + max(w.box[3] for w in line)) / 2
-            if abs(middle - statistics.median(beside)) <= LEVEL * grid.high:
+            if abs(middle - statistics.median(beside)) <= LEVEL * grid.height:
                 return False
     return bool(inside)
 
@@ -316,7 +316,7 @@ def shared_out(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
             body, first = range(first, r), r + 1
             own = [s for s in spans if (s.left, s.right) == (0, 1) and s.bottom - s.top > 1 and s.top in body]
             begin = {body[0], *(s.top for s in own)} if own else set()
-            if all((k, 0) in grid.at and _off_level(k, grid) <= LEVEL * grid.high for k in begin):
+            if all((k, 0) in grid.at and _off_level(k, grid) <= LEVEL * grid.height for k in begin):
                 continue
             if groups := _groups(body, grid):
                 score = min(s.score or 0.0 for s in own)
@@ -352,7 +352,7 @@ def _groups(body: range, grid: WordGrid) -> tuple[tuple[int, int], ...]:
     """The rows of the body as (first, end), counted within it, for each text of the first column; none if it fails."""
     boxes = [[word.box for word in line] for line in word_lines([w for r in body for w in grid.at.get((r, 0), ())])]
     lines = sorted((min(box[1] for box in line), max(box[3] for box in line)) for line in boxes)
-    level, high = [_level(r, grid) for r in body], grid.high
+    level, high = [_level(r, grid) for r in body], grid.height
     # After each line, for each number of rows shared out, the least cost and the groups.
     ways: list[dict[int, tuple[float, tuple[tuple[int, int], ...]]]] = [{0: (0.0, ())}, *({} for _ in lines)]
     for i in range(len(lines)):

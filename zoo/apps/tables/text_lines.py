@@ -36,7 +36,7 @@ WELL_FILLED = 0.7  # share of the blocks that a well-filled line has: lines with
 GUTTER = 0.1  # share of the well-filled lines: a gap between columns may be crossed by so many
 LEADER_TEXT = re.compile(r"\s*([.…·_]\s?){4,}$")  # three dots are an ellipsis, or stand for a number that is missing
 DASHES = re.compile(r"[-–—=_]{8,}")  # a typewritten rule
-LONE_DOTS = re.compile(r"[.·…]{1,3}")  # of leaders that are set apart, ". . . .", four words or more in a row
+LONE_DOTS = re.compile(r"[.·…]{1,3}")  # dots of leaders that are set apart, ". . . .", four words or more in a row
 MIN_DOTS = 4
 DOT_WIDTH = 0.5  # share of a letter's width: a dot's, in print
 
