@@ -172,6 +172,21 @@ def _quantised(result: Result) -> str:
     )
 
 
+def _answers(result: Result) -> str:
+    """Seconds of each contender, and the peak of its memory."""
+    lines = []
+    for row in result["rows"]:
+        for who, times in row["times"].items():
+            run, peer = result["runs"][who][0], result["runs"]["transformers"][0]
+            seconds = times["median_ms"], row["times"]["transformers"]["median_ms"]
+            parts = [f"{n:.1f}" for n in (seconds[0] / 1e3, run["first"] - run["tiles"], run["cpu"] - run["first"])]
+            ratios = _ratio(seconds[0] / seconds[1]), _ratio(run["peak"] / peer["peak"])
+            lines.append([f"{row['row']}: {who}", *parts, ratios[0], _mb(run["peak"]), ratios[1]])
+    head = ["", "seconds", "image and prompt", "tokens", "/ transformers", "peak memory", "/ transformers"]
+    note = f"\n{result['note']}\n" if "note" in result else ""
+    return f"{_markdown(head, lines)}{note}\n"
+
+
 def _soak(result: Result) -> str:
     """The visits of each kind of client."""
     lines = [
@@ -271,6 +286,9 @@ KINDS = {
     "tables": Kind("Tables", "Pictures and PDFs, nothing given, see [tables.md](tables.md).", _tables),
     "sentences": Kind("Sentences", "10,000 of mixed length to vectors, each side in a process of its own.", _rows),
     "families": Kind("Families", "One short input each at full size, zoo on ONNX Runtime, each in a process.", _rows),
+    "answers": Kind(
+        "Answers about images", "A page's image to 300 tokens by Granite Docling's layout, each side alone.", _answers
+    ),
     "whisper": Kind("Whisper", "A minute of speech to 200 tokens by whisper-base, each side in a process.", _rows),
     "onnx": Kind("ONNX graphs", "zoo's against torch.onnx's of transformers, both by ONNX Runtime.", _rows),
     "openvino": Kind(
