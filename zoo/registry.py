@@ -447,6 +447,11 @@ FAMILIES: dict[str, Family] = {
         stages={"layer": "encoder.layers"},
     ),
     "clip": _two_towers("clip", "CLIP"),
+    "chinese_clip": replace(
+        _two_towers("chinese_clip", "ChineseCLIP"),
+        heads=("Model",),
+        stages={"vision_model.layer": "vision_model.encoder.layers", "text_model.layer": "text_model.encoder.layer"},
+    ),
     "clip_text_model": _CLIP_TEXT,
     "clip_vision_model": _CLIP_VISION,
     "metaclip_2": replace(_two_towers("metaclip_2", "MetaClip2"), processor="CLIPImageProcessor"),

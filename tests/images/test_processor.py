@@ -88,6 +88,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "bit defaults": {"image_processor_type": "BitImageProcessor"},
     "dinov2": {**IMAGENET, "image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 256}},
     "clip old": {"feature_extractor_type": "CLIPFeatureExtractor", "size": 240, "crop_size": 200, "resample": 3},
+    "chinese clip": {"image_processor_type": "ChineseCLIPImageProcessor"},
     "convnext": {**IMAGENET, "feature_extractor_type": "ConvNextFeatureExtractor", "size": 150, "crop_pct": 0.875},
     "convnext defaults": {"image_processor_type": "ConvNextImageProcessor"},
     "convnext unresized": {"image_processor_type": "ConvNextImageProcessor", "do_resize": False, "size": 150},

@@ -119,6 +119,7 @@ PRESETS = {
     "Beit": Preset({**_VIT, "resample": BICUBIC, "crop_size": 224}, pads=False),
     "Bit": _CLIP,
     "CLIP": _CLIP,
+    "ChineseCLIP": _CLIP,
     "ConvNext": Preset(
         {
             **_COMMON,

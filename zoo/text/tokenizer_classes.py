@@ -398,7 +398,9 @@ CLASSES: dict[str, TokenizerClass] = {
 # model_type in config.json -> the class where tokenizer_config.json names none, or TokenizersBackend: as the file is.
 BACKEND = "TokenizersBackend"
 CLASS_OF_MODEL: dict[str, str] = {
-    **dict.fromkeys(("bert", "electra", "distilbert", "nomic_bert", "ernie", "megatron-bert"), "BertTokenizer"),
+    **dict.fromkeys(
+        ("bert", "electra", "distilbert", "nomic_bert", "ernie", "megatron-bert", "chinese_clip"), "BertTokenizer"
+    ),
     **dict.fromkeys(("roberta", "roberta-prelayernorm", "bart", "data2vec-text"), "RobertaTokenizer"),
     **dict.fromkeys(("xlm-roberta", "gte", "metaclip_2", "trocr"), "XLMRobertaTokenizer"),
     **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "codegen", "opt", "starcoder2", "phi"), "GPT2Tokenizer"),
