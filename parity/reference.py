@@ -270,9 +270,10 @@ class Reference:
         family = FAMILIES[self.config["model_type"]]
         body, stages = self.model.base_model, family.stages
         if stages:
-            if not any(_has(body, path) for path in stages.values()):  # a body that is deeper in the model
+            places = [(name, path) for name, paths in stages.items() for path in paths.split(" or ")]
+            if not any(_has(body, path) for _, path in places):  # a body that is deeper in the model
                 body = body.get_submodule(family.load(family.head(self.architecture) or "Model").name_map.prefix)
-            has = {name: path for name, path in stages.items() if _has(body, path)}
+            has = {name: path for name, path in places if _has(body, path)}
             prefixes = {name.rpartition(".")[0] for name in has}
             lone = f"{prefixes.pop()}." if len(prefixes) == 1 and len(has) < len(stages) else ""
             return {name.removeprefix(lone): body.get_submodule(path) for name, path in has.items()}

@@ -194,3 +194,27 @@ def _write_model(folder: Path, name: str, tokens: Mapping[str, str]) -> None:
     for file in ("config.json", "model.safetensors"):
         (folder / "model" / file).replace(folder / file)
     (folder / "preprocessor_config.json").write_text(json.dumps(spec.processor_of(raw)))
+
+
+def write_donut_checkpoint(folder: Path) -> Path:
+    """A small random Donut, which answers in tags of its own."""
+    from zoo.models.vision_encoder_decoder import VisionEncoderDecoderConfig, VisionEncoderDecoderModel
+    from zoo.saving import save_model
+
+    names = ("menu", "nm", "price", "question", "answer")
+    tags = [tag for name in names for tag in (f"<s_{name}>", f"</s_{name}>")]
+    write_image_text_checkpoint(folder, None, more=["<s_cord-v2>", "<s_docvqa>", "<sep/>", "<yes/>", *tags])
+    added = {one["content"]: one["id"] for one in json.loads((folder / "tokenizer.json").read_text())["added_tokens"]}
+    spec, end = SPECS["donut-base-finetuned-cord-v2"], added["<|end_of_text|>"]
+    raw = config_of(spec, "tiny")
+    start = {"decoder_start_token_id": added["<s_cord-v2>"]}
+    raw["decoder"] |= {"vocab_size": max(added.values()) + 1, "eos_token_id": end, "pad_token_id": end, **start}
+    raw["decoder"] |= {"forced_eos_token_id": None, "bos_token_id": end}
+    model = VisionEncoderDecoderModel.from_config(VisionEncoderDecoderConfig.from_dict(raw))
+    save_model(model, folder / "model")
+    for file in ("config.json", "model.safetensors"):
+        (folder / "model" / file).replace(folder / file)
+    (folder / "preprocessor_config.json").write_text(json.dumps(spec.processor_of(raw)))
+    (folder / "processor_config.json").unlink()
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": end, "pad_token_id": end, **start}))
+    return folder

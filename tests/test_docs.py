@@ -25,7 +25,7 @@ from benchmarks import jobs, pages
 from checks.blocks import PAGES, blocks
 from parity.checkpoints import build
 from parity.vocabularies import WRITERS
-from tests.image_text_checkpoint import write_image_text_checkpoint
+from tests.image_text_checkpoint import write_donut_checkpoint, write_image_text_checkpoint
 from tests.small_pdf import pdf, text
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
@@ -66,7 +66,8 @@ STAND_INS = {
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 CHAT = "meta-llama/Llama-3.2-1B-Instruct"
 DOCLING = "ibm-granite/granite-docling-258M"
-OWN_WRITERS = {CHAT: write_chat_checkpoint, DOCLING: write_image_text_checkpoint}
+DONUT = "naver-clova-ix/donut-base-finetuned-cord-v2"
+OWN_WRITERS = {CHAT: write_chat_checkpoint, DOCLING: write_image_text_checkpoint, DONUT: write_donut_checkpoint}
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 

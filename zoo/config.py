@@ -53,6 +53,11 @@ class Config:
         return self.tie_word_embeddings
 
     @property
+    def trained_for(self) -> str | None:
+        """The task of the checkpoint, where parts of the config say it and not the class."""
+        return None
+
+    @property
     def ropes(self) -> tuple[Any, ...]:
         """The kinds of rotary positions (`zoo.rope.Rope`) that its layers have."""
         return ()

@@ -32,7 +32,8 @@ class Family:
     names: head -> the name of its class in transformers, if it is not `<prefix><head>`.
     classes: the prefix of another family in `module`, whose classes serve this family's config too: "Roberta".
     stages: the stages that parity compares, as paths in transformers' bare model (`base_model`): name of the stage ->
-        path of the module whose output it is, or of a list of modules, each of which is a stage (layer.0, ...).
+        path of the module whose output it is, or of a list of modules, each of which is a stage (layer.0, ...);
+        "a.b or a.c" is the one of two that the model has.
         By default {"layer": P}, P the path of the one list that is as long as the model has layers.  The stage
         "embeddings" is the first layer's input unless the row has a path for it; so are, beside the stages
         "encoder.layer" and "decoder.layer", "encoder.embeddings" and "decoder.embeddings".  In a class that has one of

@@ -144,6 +144,9 @@ PROMPT_LOOKUP = CallOption(
 WRITING = (MAX_NEW_TOKENS, NUM_BEAMS)
 GENERATION = (MAX_NEW_TOKENS, TEMPERATURE, SAMPLING_TOP_K, TOP_P, MIN_P, STOP, SEED, PROMPT_LOOKUP)
 PROMPT = CallOption(name="prompt", metavar="TEXT", help="what is asked about each image", required=True)
+PARSED_ANSWER = CallOption(
+    name="parsed", type=bool, help="what an answer's tags and places say, as JSON, where the model has such answers"
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -161,7 +164,7 @@ class TaskKind:
         nothing that has a name.
     output: the protocol of what it reads of the model's output, where that is no array of logits.
     borrows: the task whose heads serve this one in families without a head of its own.
-    classes: head -> the class of the task, where it is another one.
+    classes: head, or model type -> the class of the task, where it is another one.
     arguments: the arguments of its call that take the inputs.
     options: further arguments that commands and pages offer.
     ranks: True if one call takes all inputs: the first is a query, the others are documents.
@@ -449,9 +452,10 @@ TASKS: list[TaskKind] = [
     TaskKind(
         name="image-text-to-text",
         cls="image_text:ImageText",
+        classes={"vision-encoder-decoder": "image_question:ImageQuestionTask"},
         help="the answer to --prompt TEXT about each INPUT; the prompt may also be the last INPUT",
         model="ImageTextLM",
-        options=(PROMPT, *GENERATION),
+        options=(PROMPT, PARSED_ANSWER, *GENERATION),
         streams=True,
         **{**_IMAGES, "part": 16},
     ),

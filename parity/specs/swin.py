@@ -31,12 +31,17 @@ class SwinSpec(Spec):
     index: bool = False
 
     def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
-        for name in names:
-            if self.index and name.endswith("_bias_table"):
-                s = config["window_size"]
-                y, x = (axis.ravel() for axis in np.mgrid[:s, :s])
-                index = (y[:, None] - y + s - 1) * (2 * s - 1) + x[:, None] - x + s - 1
-                yield name.replace("bias_table", "index"), index
+        if self.index:
+            yield from index_tensors(config["window_size"], names)
+
+
+def index_tensors(s: int, names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
+    """The indices of the relative positions of a window of s x s patches, for each table among the names."""
+    y, x = (axis.ravel() for axis in np.mgrid[:s, :s])
+    index = (y[:, None] - y + s - 1) * (2 * s - 1) + x[:, None] - x + s - 1
+    for name in names:
+        if name.endswith("_bias_table"):
+            yield name.replace("bias_table", "index"), index
 
 
 _swin = partial(SwinSpec, model_type="swin", tiny=TINY, processor=_PROCESSOR)

@@ -39,7 +39,9 @@ class TrOCRSpec(Spec):
 
     def write_files(self, folder: Path, config: Mapping[str, Any]) -> None:
         super().write_files(folder, config)
-        write_json(folder / "generation_config.json", _GENERATION)
+        start = {"decoder_start_token_id": config.get("decoder", config).get("decoder_start_token_id")}
+        if start["decoder_start_token_id"] is not None:
+            write_json(folder / "generation_config.json", {**_GENERATION, **start})
 
     @staticmethod
     def pictures(config: Any, processor: ImageProcessor, seed: int) -> Sequence[Image.Image]:

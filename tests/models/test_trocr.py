@@ -263,7 +263,7 @@ def test_a_wrong_encoder_is_told(kind, said, told, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"encoder": {"model_type": "swin"}}, "the encoder is of the model_type 'swin', expected vit or deit or beit"),
+        ({"encoder": {"model_type": "resnet"}}, "the encoder is of the model_type 'resnet', expected vit or"),
         ({"decoder": {"model_type": "gpt2"}}, "the decoder is of the model_type 'gpt2', expected trocr"),
         ({"decoder": {"cross_attention_hidden_size": 33}}, "= 33, but encoder.hidden_size = 32"),
         ({"decoder": {"d_model": 25}}, "decoder: decoder_attention_heads = 4 does not divide d_model = 25"),

@@ -35,6 +35,8 @@ def task_of(checkpoint: Checkpoint, task: str | None = None) -> CheckpointTask:
     family = family_of(config.model_type)
     own = tasks_that_read(family.reads[0])
     heads = family.heads_by_task(own.values(), config.architectures)
+    if config.trained_for is not None:
+        heads = {own[config.trained_for]: str(family.head_of(config.architectures))}
     if task is None:
         kind = own[_trained_for(checkpoint, family, heads)]
     else:
@@ -54,6 +56,8 @@ def task_of(checkpoint: Checkpoint, task: str | None = None) -> CheckpointTask:
 def _trained_for(checkpoint: Checkpoint, family: Family, heads: Mapping[TaskKind, str]) -> str:
     """The task that a checkpoint was trained for: by its modules.json a sentence encoder, else by its architecture."""
     config, tasks = checkpoint.config, [kind.name for kind in heads]
+    if config.trained_for is not None:
+        return config.trained_for
     encoder = checkpoint.encoder_task
     if encoder is not None and encoder in tasks and not family.reads_images:
         return encoder

@@ -27,6 +27,7 @@ class Preset:
     blue_first: bool = False  # True: the channels are blue, green and red
     step: int = 1  # sides of an image that keeps its shape are multiples of it
     antialias: bool = True  # False: resizing looks at the nearest pixels alone, as OpenCV's does
+    fits: bool = False  # True: an image is fitted into `size`, as Donut does
     keeps_shape: bool = False  # True: the long side becomes the larger number of `size`
     frames: bool = False  # True: bounds of pixels are those of all frames that an image is repeated for
     least_side: bool = False  # True: each side is at least that of a token before bounds of pixels are looked at
@@ -150,6 +151,18 @@ PRESETS = {
         _QWEN2_VL,
         defaults={**_QWEN2_VL.defaults, "size": {"shortest_edge": 112 * 112, "longest_edge": 28 * 28 * 15000}},
         frames=True,
+    ),
+    # Which makes the short side that of `size`, then fits the image into `size`, and puts black around it.
+    "Donut": Preset(
+        {
+            **_VIT,
+            "size": {"height": 2560, "width": 1920},
+            "do_thumbnail": True,
+            "do_align_long_axis": False,
+            "do_pad": True,
+        },
+        crops=False,
+        fits=True,
     ),
     "Gemma3": Preset({**_VIT, "do_pan_and_scan": False, **PAN_AND_SCAN}, crops=False, pads=False),
     # Whose tiles are of one size, `size`; see PASSED_VALUES.

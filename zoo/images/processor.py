@@ -17,6 +17,7 @@ from ..errors import ConfigError, InputError, UnsupportedError, nearest
 from ..files.folder import CheckpointFolder
 from ..ops import on_numpy
 from ..registry import FAMILIES
+from .fit import Fit, read_fit
 from .open import MAX_PIXELS, ImageInput, open_image
 from .presets import BICUBIC, BILINEAR, PASSED_VALUES, PRESETS, Preset
 from .sizes import read_height_width, read_size, resized_shape
@@ -54,8 +55,9 @@ class ImageProcessor:
     """Images to arrays; made by `from_folder` or `from_dict`.
 
     The steps, each of them where its field is not None: convert to RGB, resize (`size`: see `sizes.RULES`), `crop` the
-    centre (smaller images are laid on black), or cut the image into tiles (`tiling`) or make crops besides (`crops`),
-    look the 256 values of a byte up in `table`, pad a batch on the right and at the bottom with zeros.
+    centre (smaller images are laid on black), `fit` a page into a size, or cut the image into tiles (`tiling`) or make
+    crops besides (`crops`), look the 256 values of a byte up in `table`, pad a batch on the right and at the bottom
+    with zeros.
 
     `pad_line`, which is zoo's own (`"do_pad_line": true` in the file): an image narrower than `size` keeps its shape
     and gets paper on its right, of the median colour of its top, bottom and right edges, instead of being stretched.
@@ -74,6 +76,7 @@ class ImageProcessor:
     tiling: Tiling | TilingByShape | None = None
     crops: PanAndScan | None = None
     antialias: bool = True  # False: resizing looks at the nearest pixels alone, see `_interpolate`
+    fit: Fit | None = None
 
     @classmethod
     def from_folder(
@@ -137,12 +140,13 @@ class ImageProcessor:
             raise ConfigError(f"resample = {resample!r}, expected one of Pillow's filters 0 ... 5")
         if on["do_resize"] and not preset.antialias and resample not in TORCH_MODES:
             raise UnsupportedError(f"resample = {resample} for {name}ImageProcessor, zoo has {sorted(TORCH_MODES)}")
-        crops, pads = on["do_center_crop"] and preset.crops, on["do_pad"] and preset.pads
+        crops, pads = on["do_center_crop"] and preset.crops, on["do_pad"] and preset.pads and not preset.fits
         tiling = read_tiling(values, on["do_resize"]) if preset.tiles else None
         if _flag("crop_to_patches", values.get("crop_to_patches")):
             tiling = read_tiling_by_shape(values)
         pans = _flag("do_pan_and_scan", values.get("do_pan_and_scan"))
-        has_size = on["do_resize"] and tiling is None
+        fit = read_fit(values, on) if preset.fits else None
+        has_size = on["do_resize"] and tiling is None and fit is None
         size = read_size(values["size"], values.get("max_size"), preset.square) if has_size else None
         if size is not None and preset.step > 1 and size.keys() == {"shortest_edge", "longest_edge"}:
             size = {**size, "step": preset.step}
@@ -163,6 +167,7 @@ class ImageProcessor:
             tiling=tiling,
             crops=read_pan_and_scan(values) if pans else None,
             antialias=preset.antialias,
+            fit=fit,
         )
 
     def __call__(
@@ -242,12 +247,16 @@ class ImageProcessor:
         """(height, width) of an image of that size after resizing and cropping, before padding."""
         if self.crop is not None:
             return self.crop
+        if self.fit is not None:
+            return self.fit.size
         return (height, width) if self.size is None else resized_shape(self.size, height, width)
 
     def _resize(self, image: Image.Image, name: str, max_pixels: int) -> np.ndarray:
         """(h, w, 3) uint8: resized and cropped."""
         from PIL.Image import Resampling, fromarray
 
+        if self.fit is not None:
+            return self.fit(image, self.resample, name, max_pixels)
         if self.size is not None:
             height, width = resized_shape(self.size, image.height, image.width)
             if not height or not width:

@@ -6,7 +6,8 @@ the encoder, E their width, V vocab_size, H heads, K head size.  Images are (C, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array, GraphMethod
 from . import Context, ImageInputs, TextInputs, TextModel
+from .encoded_prompt import EncodedPrompt, join_contexts
 from .heads import CausalLM, state_at_last
 
 # The arguments of a decoder's layers -> the config's field that bounds its ids, or is the width of its vectors.
@@ -143,6 +145,13 @@ class EncoderDecoder(Seq2Seq):
     """`encoder_states(record)` is what the decoder, which writes, attends to."""
 
     decoder: CausalLM
+    steps: Any = None  # what computes the decoder's steps in its place
+
+    def with_steps(self, steps: Any) -> EncoderDecoder:
+        """The model, whose decoder's steps an engine computes."""
+        new = copy.copy(self)
+        new.steps = steps
+        return new
 
     def graph_methods(self, seed: int = 0, **sizes: Any) -> list[GraphMethod]:
         x = self.encoder_inputs(**self.encoder.example(seed, **sizes))
@@ -172,26 +181,53 @@ class EncoderDecoder(Seq2Seq):
 
     def new_cache(self, batch: int, capacity: int | None = None) -> KVCache:
         """An empty cache for the decoder; capacity in tokens, by default all positions of the checkpoint."""
-        return self.decoder.new_cache(batch, capacity)
+        return (self.steps or self.decoder).new_cache(batch, capacity)
 
-    def next_logits(self, input_ids: Array, lengths: np.ndarray | None, cache: KVCache, **context: Any) -> Array:
-        """The decoder's next logits; context: the result of `context`, in the first call."""
+    def prompt(self, ids: np.ndarray | list[int], **arguments: np.ndarray) -> EncodedPrompt:
+        """A prompt of the decoder's tokens (T,), and of the encoder's arguments for one input."""
+        return EncodedPrompt.of_encoder(self, np.asarray(ids, np.int64), arguments)
+
+    def next_logits(
+        self,
+        input_ids: Array | None,
+        lengths: Array | None,
+        cache: KVCache,
+        *,
+        prompts: Sequence[EncodedPrompt] | None = None,
+        **context: Any,
+    ) -> Array:
+        """The decoder's next logits; context: the result of `context`, in the first call.
+
+        prompts: instead of these the tokens of each row with what the encoder is given.
+        """
+        if prompts is not None:
+            lengths = np.array([len(one) for one in prompts])
+            input_ids = np.zeros((len(prompts), int(lengths.max())), np.int64)
+            for row, one in zip(input_ids, prompts, strict=True):
+                row[: len(one)] = one.ids
+            lengths = lengths if (lengths != lengths[0]).any() else None
+            context = join_contexts([one.context for one in prompts])
         if not context and not cache.cross:
             raise InputError(
                 "the first call with a cache needs encoder_hidden_states: pass the result of "
                 f"`encode({', '.join(self.arguments[:1])})`"
             )
-        return self.decoder.next_logits(input_ids, lengths, cache, **context)
+        return (self.steps or self.decoder).next_logits(input_ids, lengths, cache, **context)
 
     def every_logits(self, input_ids: Array, cache: KVCache) -> Array:
         """The decoder's logits (B, T, V) after each of T tokens, in later calls."""
-        return self.decoder.every_logits(input_ids, cache)
+        return (self.steps or self.decoder).every_logits(input_ids, cache)
 
 
 class ImageToText(EncoderDecoder):
     """A model that writes about images."""
 
     arguments = ("pixel_values", "interpolate_pos_encoding")
+
+    @property
+    def embeddings(self) -> Any:
+        """Those of the decoder, whose tokens prompts are."""
+        return self.decoder.base_model.embeddings
 
     def encoder_inputs(self, pixel_values: Array, interpolate_pos_encoding: bool = False) -> ImageInputs:
         """pixel_values (C, Y, X, channels)."""

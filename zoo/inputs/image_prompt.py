@@ -43,10 +43,10 @@ class ImagePrompt:
         model.check_places(ids, sum(counts))
         keys, is_place = ids.copy(), ids == model.config.image_token_id
         if tiles:
-            digests = [_numbers(tile, count) for tile, count in zip(tiles, counts, strict=True)]
+            digests = [hash_to_numbers(tile, count) for tile, count in zip(tiles, counts, strict=True)]
             keys[is_place] = np.concatenate(digests)
             if model.reads_prefixes:  # no token's keys and values are those that it has in another prompt
-                keys = _numbers(keys, len(keys))
+                keys = hash_to_numbers(keys, len(keys))
         positions = None
         if model.has_mrope:
             positions = mrope_positions(is_place, [model.token_grid(grid) for grid in grids])
@@ -140,7 +140,7 @@ def keys_of(prompt: Any) -> Any:
     return prompt.keys if isinstance(prompt, ImagePrompt) else prompt
 
 
-def _numbers(x: np.ndarray, count: int) -> np.ndarray:
+def hash_to_numbers(x: np.ndarray, count: int) -> np.ndarray:
     """Negative numbers (count,) that follow from an array, as of a tile's pixels: 63 bits of its digest in each."""
     given = hashlib.shake_256(f"{x.shape} {x.dtype}".encode())
     given.update(np.ascontiguousarray(x).data)

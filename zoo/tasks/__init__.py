@@ -41,7 +41,8 @@ def load_task(
 
 def build(found: CheckpointTask, options: Options = DEFAULTS) -> Task:
     """The task of a checkpoint, with its model."""
-    return task_class(found.kind, found.head).from_checkpoint(found.checkpoint, found.head, options)
+    cls = task_class(found.kind, found.head, found.checkpoint.config.model_type)
+    return cls.from_checkpoint(found.checkpoint, found.head, options)
 
 
 def find_task(
@@ -69,9 +70,10 @@ def _nearest_name(name: str) -> str:
     return with_organisation(name)
 
 
-def task_class(kind: TaskKind, head: str | None = None) -> type[Task]:
-    """The class of a task, for checkpoints with a head."""
-    module, _, name = kind.classes.get(str(head), kind.cls).partition(":")
+def task_class(kind: TaskKind, head: str | None = None, model_type: str | None = None) -> type[Task]:
+    """The class of a task, for checkpoints with a head, or of a model type."""
+    named = kind.classes.get(str(model_type), kind.classes.get(str(head), kind.cls))
+    module, _, name = named.partition(":")
     return getattr(importlib.import_module(f".{module}", __name__), name)
 
 

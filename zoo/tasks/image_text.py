@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ConfigError, InputError, UnsupportedError, ZooError, nearest, quantity
 from ..generate import GenerationConfig
 from ..generate.table_tags import TableTags
-from ..images import MAX_PIXELS, ImageProcessor
+from ..images import MAX_PIXELS, ImageBatch, ImageProcessor
 from ..images.data_uri import data_uri_bytes
 from ..inputs.image_text import ImageTextCausalLM
 from ..pretrained import Pretrained
@@ -60,24 +60,29 @@ class ImageText(Generate):
     ):
         super().__init__(model, tokenizer, checkpoint, generation)
         self.processor, self.writer = processor, cast(ImageTextCausalLM, model)
-        self.places = PLACES[self.config.model_type]
-        found, wanted = tokenizer.backend.token_to_id(self.places.token), self.config.image_token_id
-        if found is None:
-            raise ConfigError(f"{tokenizer.source}: there is no {self.places.token}, which stands for an image")
-        if tokenizer.backend.token_to_id(self.places.repeated) != wanted:
-            raise ConfigError(
-                f"{tokenizer.source} has {self.places.repeated} as "
-                f"{tokenizer.backend.token_to_id(self.places.repeated)}, and config.json image_token_id = {wanted}"
-            )
-        self._check_tiles()
+        self.check_parts()
         if DOCTAG in (added := tokenizer.added_tokens()):
             tags = {"skip_special_tokens": False, "table_tags": TableTags.of(added)}
             self.generation = dataclasses.replace(self.generation, **tags)
 
     @classmethod
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
-        processor = ImageProcessor.from_folder(checkpoint.contents, checkpoint.config.model_type)
+        encoder = getattr(checkpoint.config, "encoder", checkpoint.config)
+        processor = ImageProcessor.from_folder(checkpoint.contents, encoder.model_type)
         return {"processor": processor, **super().parts_of(checkpoint)}
+
+    def check_parts(self) -> None:
+        """ConfigError where the tokenizer's or the processor's files are another checkpoint's."""
+        self.places = PLACES[self.config.model_type]
+        found, wanted = self.tokenizer.backend.token_to_id(self.places.token), self.config.image_token_id
+        if found is None:
+            raise ConfigError(f"{self.tokenizer.source}: there is no {self.places.token}, which stands for an image")
+        if self.tokenizer.backend.token_to_id(self.places.repeated) != wanted:
+            raise ConfigError(
+                f"{self.tokenizer.source} has {self.places.repeated} as "
+                f"{self.tokenizer.backend.token_to_id(self.places.repeated)}, and config.json image_token_id = {wanted}"
+            )
+        self._check_tiles()
 
     def extra_files(self) -> list[str]:
         found = [name for name in PROCESSOR_FILES if self.checkpoint and self.checkpoint.contents.has(name)]
@@ -170,15 +175,7 @@ class ImageText(Generate):
         total = 0
         for i, (image, own) in enumerate(zip(images, bounds, strict=True)):
             name = "image" if len(images) == 1 else f"image {i} of {len(images)}"
-            if isinstance(image, str) and image.startswith("data:"):
-                image = data_uri_bytes(image, name)
-            try:
-                processor = self.processor.with_pixel_bounds(own) if own else self.processor
-                done = processor(image, data_format=data_format, max_pixels=max_pixels)
-            except InputError as e:
-                if e.argument is None or len(images) == 1:
-                    raise
-                raise type(e)(f"{name}{str(e).removeprefix('image')}") from None
+            done = self.read_image(image, own, name, data_format, max_pixels)
             pixels = done.pixel_values
             each = self.writer.image_length(self.writer.vision_model.grid(pixels))
             tiles.append(pixels)
@@ -188,6 +185,25 @@ class ImageText(Generate):
                 more = "" if i + 1 == len(images) else f" without {len(images) - i - 1} further ones"
                 raise self._overflow(grids, more)
         return tiles, grids
+
+    def read_image(
+        self,
+        image: Any,
+        bounds: Mapping[str, int],
+        name: str,
+        data_format: str | None = None,
+        max_pixels: int = MAX_PIXELS,
+    ) -> ImageBatch:
+        """The tiles of an image, or of a data URI.  bounds: of its pixels; name: in messages."""
+        if isinstance(image, str) and image.startswith("data:"):
+            image = data_uri_bytes(image, name)
+        try:
+            processor = self.processor.with_pixel_bounds(bounds) if bounds else self.processor
+            return processor(image, data_format=data_format, max_pixels=max_pixels)
+        except InputError as e:
+            if e.argument is None or name == "image":
+                raise
+            raise type(e)(f"{name}{str(e).removeprefix('image')}") from None
 
     def _overflow(self, grids: Sequence[tuple[Grid, int]], more: str) -> InputError:
         """The error for images that leave no room: their tiles, their tokens and the limit."""

@@ -222,8 +222,9 @@ class Read(ImageTask):
     @property
     def batch_lines(self) -> int:
         """The number of lines that are written at once."""
-        c, grid = self.config.decoder, self.config.encoder.grid
-        each = 8 * c.decoder_layers * c.d_model * (grid[0] * grid[1] + 2)
+        c, of = self.config.decoder, self.config.encoder
+        patches = of.image[0] // of.patch[0] * (of.image[1] // of.patch[1])
+        each = 8 * c.decoder_layers * c.d_model * (patches + 2)
         return min(max(1, BATCH_BYTES // each), MAX_LINES)
 
     def _generation(self, max_new_tokens: int | None, num_beams: int | None, more: dict[str, Any]) -> GenerationConfig:

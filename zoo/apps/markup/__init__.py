@@ -1,5 +1,5 @@
-"""Documents that a model has written in markup (DocTags, OTSL, HTML, Markdown): their blocks, tables and places, as
-Markdown, HTML and JSON.
+"""Documents that a model has written in markup (DocTags, OTSL, Donut's tags, HTML, Markdown): their blocks, tables and
+places, as Markdown, HTML and JSON.
 """
 
 from .doctags import read_doctags

@@ -18,6 +18,7 @@ from ..documents import Pages, open_document
 from ..documents.files import DPI, DocumentFile
 from .doctags import read_doctags
 from .document import Block, Document
+from .donut import has_donut_tags, read_donut
 from .markdown import read_markdown
 from .otsl import HAS_CELLS
 
@@ -33,7 +34,7 @@ MARKDOWN_PROMPT = (
     "LaTeX. Answer with the text of the page alone."
 )
 PROMPTS = {"glm_ocr": "Text Recognition:", "got_ocr2": "OCR with format: ", "lighton_ocr": "", "paddleocr_vl": "OCR:"}
-PROMPTS |= {"paligemma": "ocr"}
+PROMPTS |= {"paligemma": "ocr", "vision-encoder-decoder": ""}
 MAX_TOKENS = 8192  # tokens of the answer about a page, where the context has room for them
 NO_ANSWER = "the model answered nothing"
 _DOCTAGS = re.compile(
@@ -160,12 +161,12 @@ def prompt_for(task: ImageText) -> str:
 
 
 def read_markup(text: str) -> Document:
-    """The document of an answer in DocTags, OTSL, HTML or Markdown, as its tags say."""
+    """The document of an answer in DocTags, OTSL, Donut's tags, HTML or Markdown, as its tags say."""
     if _DOCTAGS.search(text):
         return read_doctags(text)
     if HAS_CELLS.search(text):
         return read_doctags(f"<otsl>{text}</otsl>")
-    return read_markdown(text)
+    return read_donut(text) if has_donut_tags(text) else read_markdown(text)
 
 
 def _of_page(block: Block, source: str, number: int) -> Block:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ...errors import ZooError
 from ...inputs import ImageInputs, ImageModel, TextInputs, TextModel
+from ...inputs.encoder_decoder import EncoderDecoder
 from ...inputs.image_text import ImageTextCausalLM
 from ...ops.capture import capturing
 from ...runner import Runner
@@ -87,6 +88,8 @@ class GraphRunner(Runner):
     def decoder(self, model: Any) -> Any:
         if isinstance(model, ImageTextCausalLM):  # whose decoder reads vectors, and has steps as any other
             return model.with_steps(self.decoder(model.language_model))
+        if isinstance(model, EncoderDecoder):
+            return model.with_steps(self.decoder(model.decoder))
         with self.lock:
             return self._decoders.setdefault(model, GraphDecoder(model, self))
 

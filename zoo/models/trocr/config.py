@@ -1,17 +1,13 @@
-"""The configs of TrOCR checkpoints: of the decoder, and of an encoder and a decoder together."""
+"""The config of TrOCR's decoder."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 
-from ...config import Config, read_part
-from ...errors import ConfigError, UnsupportedError, nearest
-from ..beit.config import BeitConfig
-from ..vit.config import DeiTConfig, VisionConfig, ViTConfig
-
-C = TypeVar("C", bound="VisionEncoderDecoderConfig")
+from ...config import Config
+from ...errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,51 +57,3 @@ class TrOCRConfig(Config):
     def cross_size(self) -> int:
         """The width of the encoder's hidden states in cross-attention."""
         return self.d_model if self.cross_attention_hidden_size is None else self.cross_attention_hidden_size
-
-
-ENCODERS: dict[str, type[VisionConfig]] = {"vit": ViTConfig, "deit": DeiTConfig, "beit": BeitConfig}
-DECODERS: dict[str, type[TrOCRConfig]] = {"trocr": TrOCRConfig}
-
-
-@dataclass(frozen=True, kw_only=True)
-class VisionEncoderDecoderConfig(Config):
-    """`encoder` and `decoder` are configs; no other field changes the model's output."""
-
-    model_type: str = "vision-encoder-decoder"
-    tie_word_embeddings: bool = False
-    encoder: VisionConfig
-    decoder: TrOCRConfig
-
-    def __post_init__(self) -> None:
-        cross, width = self.decoder.cross_attention_hidden_size, self.encoder.hidden_size
-        if cross is not None and cross != width:
-            raise ConfigError(
-                f"decoder.cross_attention_hidden_size = {cross}, but encoder.hidden_size = {width}: "
-                "expected the same, or null and a projection between the two"
-            )
-
-    @classmethod
-    def from_dict(cls: type[C], raw: dict[str, Any]) -> C:
-        parts = {"encoder": _part("encoder", raw, ENCODERS), "decoder": _part("decoder", raw, DECODERS)}
-        return super().from_dict({**raw, **parts})
-
-    @property
-    def projects(self) -> bool:
-        """True if a linear layer projects the encoder's hidden states for the decoder."""
-        return self.decoder.cross_attention_hidden_size is None and self.encoder.hidden_size != self.decoder.d_model
-
-    @property
-    def is_tied(self) -> bool:
-        # transformers writes false at the top level, whatever the decoder does.
-        return self.decoder.is_tied
-
-
-def _part(name: str, raw: dict[str, Any], known: dict[str, Any]) -> Config:
-    part = raw.get(name)
-    if not isinstance(part, dict):
-        raise ConfigError(f"{name} is {part!r}, expected the object of its config")
-    kind = part.get("model_type")
-    if not isinstance(kind, str) or kind not in known:
-        wanted = f"expected {' or '.join(known)}{nearest(str(kind), known)}"
-        raise UnsupportedError(f"the {name} is of the model_type {kind!r}, {wanted}")
-    return read_part(name, part, known[kind])

@@ -1,49 +1,28 @@
-"""TrOCR (Li et al. 2021, https://arxiv.org/abs/2109.10282): an image of a line of text is read by a ViT, DeiT or BEiT,
-and a post-norm decoder (BART's) writes that text, token by token.
+"""TrOCR (Li et al. 2021, https://arxiv.org/abs/2109.10282): the post-norm decoder, BART's, that writes the text of a
+line, token by token.  Its encoder, a ViT, DeiT or BEiT, is beside it in a VisionEncoderDecoderModel.
 
-Shapes: B rows, C images (B is a multiple: beams share one), T tokens, S tokens of the encoder, D d_model, E width of
-the encoder's states, F decoder_ffn_dim, H heads, K = D / H, V vocab_size.  Images are (C, Y, X, channels).
+Shapes: B rows, T tokens, D d_model, E width of the encoder's states, F decoder_ffn_dim, H heads, K = D / H,
+V vocab_size.
 """
 
 from __future__ import annotations
 
 from ... import ops
 from ...cache import LayerCache
-from ...errors import MissingWeightError, WeightShapeError
 from ...inputs import Context, TextInputs
-from ...inputs.encoder_decoder import ImageToText, Seq2SeqDecoder, cross_attention
+from ...inputs.encoder_decoder import Seq2SeqDecoder, cross_attention
 from ...nn import Dropout, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from ..beit import BeitModel
-from ..beit.model import NAME_MAP as BEIT_LAYOUT
-from ..vit import DeiTModel, ViTModel
-from .config import TrOCRConfig, VisionEncoderDecoderConfig
+from .config import TrOCRConfig
 
 EPS = 1e-5
 OFFSET = 2  # learned positions begin at this row of their table
 
-ENCODERS = {"vit": ViTModel, "deit": DeiTModel, "beit": BeitModel}
-SPECIAL_ROWS = {"vit": (1, "a ViT encoder"), "deit": (2, "a DeiT encoder")}  # rows of positions before those of patches
-
 # A buffer of old versions, by which torch knew where the sinusoidal table belongs.
 IGNORED_WEIGHTS = (r"embed_positions\._float_tensor$",)
-NAME_MAP = NameMap(
-    prefix="vision_encoder_decoder",
-    base=(),
-    # The encoder's names since version 5; the decoder has kept its own, among them `layers`.
-    part_renames={"encoder": BEIT_LAYOUT.renames},
-    ignored=(
-        *IGNORED_WEIGHTS,
-        r"^encoder\.pooler\.",
-        r"^encoder\.embeddings\.mask_token$",
-        r"\.relative_position_index$",
-    ),
-)
-
 # The output projection shares the word embeddings if the decoder's config says so.
 TIED_WEIGHTS = {"output_projection.weight": "model.decoder.embed_tokens.weight"}
-TIED_BELOW = {f"decoder.{target}": f"decoder.{owner}" for target, owner in TIED_WEIGHTS.items()}
 
 # The decoder's arguments -> the config's field that bounds its ids, or is the width of its vectors.
 INPUTS = {"input_ids": "vocab_size", "encoder_hidden_states": "cross_size"}
@@ -170,42 +149,3 @@ class TrOCRForCausalLM(Seq2SeqDecoder):
         self.config = cfg
         self.base_model = TrOCRDecoder(w / "model.decoder", cfg)
         self.head = Linear(w / "output_projection", cfg.d_model, cfg.vocab_size, bias=False, vocab=True)
-
-
-class VisionEncoderDecoderModel(ImageToText):
-    """An encoder of images, and the decoder that writes their text."""
-
-    config_class = VisionEncoderDecoderConfig
-    name_map = NAME_MAP
-    only_saved = (r"^encoder\.pooler\.", r"^encoder\.embeddings\.mask_token$")
-    tied = TIED_BELOW
-
-    def __init__(self, w: Weights, cfg: VisionEncoderDecoderConfig):
-        self.config = cfg
-        try:
-            self.encoder = ENCODERS[cfg.encoder.model_type](w / "encoder", cfg.encoder, pooler=False)
-        except (MissingWeightError, WeightShapeError) as e:
-            raise type(e)(f"{e}{_describe_encoder(w, cfg)}") from None
-        self.projection = None
-        if cfg.projects:
-            self.projection = Linear(w / "enc_to_dec_proj", cfg.encoder.hidden_size, cfg.decoder.d_model)
-        self.decoder = TrOCRForCausalLM(w / "decoder", cfg.decoder)
-
-    def project_states(self, states: Array) -> Array:
-        return states if self.projection is None else self.projection(states)
-
-
-def _describe_encoder(w: Weights, cfg: VisionEncoderDecoderConfig) -> str:
-    """The end of an error message: the kind of the file's encoder, where its positions show it."""
-    name, kind = "encoder.embeddings.position_embeddings", cfg.encoder.model_type
-    grid = cfg.encoder.grid
-    if name not in w:
-        return "" if kind == "beit" else f"; there is no {name}: a BEiT encoder? (the config says {kind})"
-    rows = w.reader.named.shape(name, (1, 0, 0))[1]
-    for found, (special, what) in SPECIAL_ROWS.items():
-        if found != kind and rows == grid[0] * grid[1] + special:
-            return (
-                f"; position_embeddings has {rows} = {grid[0]} x {grid[1]} + {special} rows: {what}, "
-                f"and the config says {kind}"
-            )
-    return ""
