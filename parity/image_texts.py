@@ -17,7 +17,7 @@ SIZES = ((300, 420), (90, 33), (30, 44))  # height and width: of two rows and co
 WORDS = 6  # random tokens before and after an image
 
 
-def batches(model: ImageTextModel, processor: ImageProcessor | None, images: Sequence[Any], seed: int) -> list[Batch]:
+def batches(model: Any, processor: ImageProcessor | None, images: Sequence[Any], seed: int) -> list[Batch]:
     """One image; rows of one, of two, and padding; a text alone."""
     rng, drawn = np.random.default_rng(seed), list(images) or [draw(*size, seed=seed) for size in SIZES]
     ids = rng.integers(3, _words(model), (2, 20))
@@ -28,14 +28,12 @@ def batches(model: ImageTextModel, processor: ImageProcessor | None, images: Seq
     ]
 
 
-def _words(model: ImageTextModel) -> int:
+def _words(model: Any) -> int:
     """The number of ids from 0 on that are no places of images."""
     return model.config.image_token_id
 
 
-def _batch(
-    name: str, model: ImageTextModel, processor: ImageProcessor | None, rows: Sequence[Sequence[Any]], rng: Any
-) -> Batch:
+def _batch(name: str, model: Any, processor: ImageProcessor | None, rows: Sequence[Sequence[Any]], rng: Any) -> Batch:
     """Random tokens with the places of images between them; without a processor images are random pixels."""
     images = [image for row in rows for image in row]
     if processor is None:
@@ -59,6 +57,7 @@ def _batch(
     ids = np.zeros(mask.shape, np.int64)
     ids[mask] = np.concatenate(texts)
     arrays = {"input_ids": ids, "attention_mask": mask.astype(np.int64), "pixel_values": np.concatenate(tiles)}
-    if (types := model.token_types(ids)) is not None:
+    types = model.token_types(ids) if isinstance(model, ImageTextModel) else None
+    if types is not None:
         arrays["token_type_ids"] = types
     return Batch(name, arrays, mask, images=images if processor is not None else ())

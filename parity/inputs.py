@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from zoo.images import ImageProcessor
 from zoo.inputs import ChoiceModel, ImageModel, TextModel
 from zoo.inputs.image_text import ImageTextModel
+from zoo.inputs.image_text_encoder import ImageTextToText
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 from zoo.text.tokenizer_files import VOCABULARY_FILES
@@ -59,6 +60,14 @@ def _batches(
         return images.batches(model, processor, pictures, seed, square)
     if isinstance(model, ImageTextModel):
         return image_texts.batches(model, processor, pictures, seed)
+    if isinstance(model, ImageTextToText):
+        return [
+            batch._replace(
+                arrays={**batch.arrays, "decoder_input_ids": ids[: len(batch.arrays["input_ids"])]}, steps=True
+            )
+            for ids in [texts.first_tokens(model.decoder.config, tokenizer, seed)]
+            for batch in image_texts.batches(model, processor, pictures, seed)
+        ]
     if not model.parts:
         return examples(model, tokenizer, processor, seed)
     # A model of several parts: arguments for each, and for a decoder tokens to go on from.

@@ -140,7 +140,8 @@ class Reference:
         arrays: what an encoder reads, or the prompt of a decoder in input_ids (1, T).
         """
         given = self.arguments(arrays)
-        prompt = 1 if self.model.config.is_encoder_decoder else arrays["input_ids"].shape[1]
+        is_prompt = "input_ids" in arrays and not self.model.config.is_encoder_decoder
+        prompt = arrays["input_ids"].shape[1] if is_prompt else 1
         with self.torch.no_grad(), threads_for(self.size):
             if "input_ids" in given and "attention_mask" not in given:
                 given["attention_mask"] = self.torch.ones_like(given["input_ids"])

@@ -132,10 +132,10 @@ def written_by_reference(reference: Reference, ours: Sequence[Written], inputs: 
     out = []
     for one in ours:
         options = {"max_new_tokens": one.new, "num_beams": one.beams, "eos_token_id": list(one.ends)}
-        if "pixel_values" in arrays[one.batch] and "input_ids" in arrays[one.batch]:
-            rows = reference.generate(_with_padding_before(arrays[one.batch]), **options)
-        elif "decoder_input_ids" in arrays[one.batch]:
+        if "decoder_input_ids" in arrays[one.batch]:
             rows = reference.generate(_encoder_arguments(arrays[one.batch]), **options)
+        elif "pixel_values" in arrays[one.batch] and "input_ids" in arrays[one.batch]:
+            rows = reference.generate(_with_padding_before(arrays[one.batch]), **options)
         else:
             rows = [reference.generate({"input_ids": ids[None]}, **options)[0] for ids in one.prompts]
         out.append(one._replace(ids=rows, texts=reference.texts(rows) if one.texts else []))

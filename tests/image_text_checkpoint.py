@@ -218,3 +218,26 @@ def write_donut_checkpoint(folder: Path) -> Path:
     (folder / "processor_config.json").unlink()
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": end, "pad_token_id": end, **start}))
     return folder
+
+
+def write_florence2_checkpoint(folder: Path) -> Path:
+    """A small random Florence-2, which writes places as tokens."""
+    places = [f"<loc_{n}>" for n in (0, 7, 250, 500, 998, 999)]
+    write_image_text_checkpoint(folder, None, more=["<s>", "</s>", "<pad>", *places])
+    _write_model(folder, "Florence-2-base", {"image_token_id": "<image>"})
+    added = {one["content"]: one["id"] for one in json.loads((folder / "tokenizer.json").read_text())["added_tokens"]}
+    start = {"bos_token_id": added["<s>"], "eos_token_id": added["</s>"], "pad_token_id": added["<pad>"]}
+    raw = json.loads((folder / "config.json").read_text())
+    raw["text_config"] |= {**start, "decoder_start_token_id": added["</s>"]}
+    (folder / "config.json").write_text(json.dumps(raw))
+    stated: dict[str, Any] = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "image_token": "<image>"}
+    stated |= {"tokenizer_class": "PreTrainedTokenizerFast", "extra_special_tokens": {"image_token": "<image>"}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(stated))
+    rules = {name: {} for name in ("ocr", "pure_text", "description_with_bboxes", "bboxes", "polygons")}
+    rules |= {"description_with_bboxes_or_polygons": {}, "phrase_grounding": {"banned_grounding_tokens": ["it"]}}
+    (folder / "processor_config.json").write_text(
+        json.dumps({"processor_class": "Florence2Processor", "post_processor_config": rules})
+    )
+    generation = {**start, "decoder_start_token_id": added["</s>"], "forced_bos_token_id": added["<s>"]}
+    (folder / "generation_config.json").write_text(json.dumps({**generation, "num_beams": 3, "max_new_tokens": 12}))
+    return folder

@@ -86,6 +86,8 @@ OF_PARTS = (
     "siglip",
     "siglip2",
     "vision-encoder-decoder",
+    "blip",
+    "florence2",
     "idefics3",
     "smolvlm",
     "got_ocr2",

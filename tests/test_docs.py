@@ -25,7 +25,11 @@ from benchmarks import jobs, pages
 from checks.blocks import PAGES, blocks
 from parity.checkpoints import build
 from parity.vocabularies import WRITERS
-from tests.image_text_checkpoint import write_donut_checkpoint, write_image_text_checkpoint
+from tests.image_text_checkpoint import (
+    write_donut_checkpoint,
+    write_florence2_checkpoint,
+    write_image_text_checkpoint,
+)
 from tests.small_pdf import pdf, text
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
@@ -57,6 +61,7 @@ STAND_INS = {
     "microsoft/table-transformer-structure-recognition-v1.1-all": "table-transformer-structure-recognition-v1.1-all",
     "microsoft/trocr-base-printed": "trocr-base-handwritten",
     "google/flan-t5-small": "flan-t5-small",
+    "Salesforce/blip-image-captioning-base": "blip-image-captioning-base",
     "google-t5/t5-small": "t5-small",
     "openai/whisper-base": "whisper-base",
     "facebook/wav2vec2-base-960h": "wav2vec2-base-960h",
@@ -68,6 +73,7 @@ CHAT = "meta-llama/Llama-3.2-1B-Instruct"
 DOCLING = "ibm-granite/granite-docling-258M"
 DONUT = "naver-clova-ix/donut-base-finetuned-cord-v2"
 OWN_WRITERS = {CHAT: write_chat_checkpoint, DOCLING: write_image_text_checkpoint, DONUT: write_donut_checkpoint}
+OWN_WRITERS["florence-community/Florence-2-base"] = write_florence2_checkpoint
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 

@@ -452,7 +452,7 @@ TASKS: list[TaskKind] = [
     TaskKind(
         name="image-text-to-text",
         cls="image_text:ImageText",
-        classes={"vision-encoder-decoder": "image_question:ImageQuestionTask"},
+        classes=dict.fromkeys(("blip", "florence2", "vision-encoder-decoder"), "image_question:ImageQuestionTask"),
         help="the answer to --prompt TEXT about each INPUT; the prompt may also be the last INPUT",
         model="ImageTextLM",
         options=(PROMPT, PARSED_ANSWER, *GENERATION),

@@ -34,6 +34,8 @@ QWEN_VL = {
 }
 PARTS = {  # without which there is no config
     "vision-encoder-decoder": {"encoder": {"model_type": "vit"}, "decoder": {"model_type": "trocr"}},
+    "blip": {"vision_config": {"image_size": 384}, "text_config": {"vocab_size": 30524}},
+    "florence2": {"vision_config": {"embed_dim": [128, 256, 512, 1024]}, "text_config": {"vocab_size": 51328}},
     "idefics3": LOOKS,
     "smolvlm": LOOKS,
     "got_ocr2": {"text_config": {"vocab_size": 151_860}, "vision_config": {}},

@@ -290,6 +290,16 @@ def grouped_conv1d(x, weight, bias, groups, act=None):
     return ACT[act](out)
 
 
+def channel_attention(q, k, v):
+    q, k, v = _f64(q), _f64(k), _f64(v)
+    out = np.empty(q.shape)
+    for b, h, i in np.ndindex(q.shape[0], q.shape[2], q.shape[3]):
+        scores = np.array([q[b, :, h, i] @ k[b, :, h, j] for j in range(q.shape[3])]) / np.sqrt(q.shape[1])
+        weights = np.exp(scores - scores.max())
+        out[b, :, h, i] = v[b, :, h] @ (weights / weights.sum())
+    return out
+
+
 def scale_bias(bias, gates):
     return _f64(bias) * np.moveaxis(_f64(gates), 2, 1)[..., None]
 

@@ -105,6 +105,14 @@ def test_grouped_conv1d(kernel, act):
     check(both(ops), both(naive), [("B", "T", 4)], weights)
 
 
+@pytest.mark.parametrize("tokens", ["T", 6])
+def test_channel_attention(tokens):
+    def both(f):
+        return lambda q, k, v: f.channel_attention(q, k, v)
+
+    check(both(ops), both(naive), [("B", tokens, 3, 4)] * 3)
+
+
 def test_scale_bias():
     def both(f):
         return lambda gates, bias: f.scale_bias(bias, gates)

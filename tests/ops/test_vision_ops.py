@@ -308,6 +308,13 @@ def test_grouped_conv1d(kernel, act, lib, rng, monkeypatch):
         check(found, naive.grouped_conv1d(x, weight, bias, 3, act))
 
 
+@pytest.mark.parametrize("tokens", [1, 5, 33])
+def test_channel_attention(tokens, lib, rng):
+    whole = rng.standard_normal((2, tokens, 3, 14)).astype(np.float32)
+    q, k, v = whole[..., ::2], rng.standard_normal((2, tokens, 3, 7)).astype(np.float32), whole[..., 1::2]
+    check(ops.channel_attention(lib(q), lib(k), lib(v)), naive.channel_attention(q, k, v))
+
+
 def test_scale_bias(lib, rng):
     bias, gates = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 3, 4, 5), (2, 4, 3)))
     check(ops.scale_bias(lib(bias), lib(gates)), naive.scale_bias(bias, gates))

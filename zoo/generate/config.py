@@ -258,7 +258,8 @@ class GenerationConfig:
     @property
     def hidden_tokens(self) -> tuple[int, ...] | None:
         """The special tokens that texts do not have; None: none of them is in a text."""
-        return None if self.skip_special_tokens else self.eos_token_id
+        forced = () if self.forced_bos_token_id is None else (self.forced_bos_token_id,)
+        return None if self.skip_special_tokens else (*self.eos_token_id, *forced)
 
     def new_tokens(self, prompt: int, context: int | None) -> int:
         """The largest number of tokens after a prompt of `prompt` tokens, for a model of `context` tokens."""

@@ -117,6 +117,11 @@ PRESETS = {
     "LayoutLMv3": Preset(
         {**_VIT, "apply_ocr": True, "ocr_lang": None, "tesseract_config": ""}, crops=False, pads=False
     ),
+    "Blip": Preset(
+        {**_COMMON, "size": 384, "resample": BICUBIC, "image_mean": CLIP_MEAN, "image_std": CLIP_STD},
+        crops=False,
+        pads=False,
+    ),
     "Beit": Preset({**_VIT, "resample": BICUBIC, "crop_size": 224}, pads=False),
     "Bit": _CLIP,
     "CLIP": _CLIP,

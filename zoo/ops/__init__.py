@@ -364,6 +364,17 @@ def scores(q: Array, k: Array) -> Array:
     return backend(q).scores(q, k)
 
 
+def channel_attention(q: Array, k: Array, v: Array) -> Array:
+    """Attention between the channels of each head, whose features are their values at all tokens.
+
+    out[b, :, h, i] = sum over j of softmax(q[b, :, h, i] . k[b, :, h, j] / sqrt(T)) v[b, :, h, j].
+
+    q, k, v (B, T, H, K) -> (B, T, H, K).
+    """
+    charge((q.shape[0], q.shape[2], q.shape[3], q.shape[3]), "scores", 4)
+    return backend(q).channel_attention(q, k, v)
+
+
 def relative_scores(x: Array, table: Array, of_keys: bool = False) -> Array:
     """Products of tokens with vectors of distances, as a bias for `attention` (Shaw et al. 2018,
     https://arxiv.org/abs/1803.02155).

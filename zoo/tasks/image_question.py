@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..errors import InputError, UnsupportedError
 from ..generate import ContinuousBatch, Generated, GenerationConfig
 from ..text.chat import Messages
 from ..text.donut_tags import read_tags
+from ..text.florence_tasks import read_places
 from ..text.image_questions import QUESTIONS
 from .image_text import ImageText, split_images
 from .read import complete
@@ -40,7 +42,8 @@ class Answers(Texts):
 class ImageQuestionTask(ImageText):
     """A model that answers one prompt about one image.
 
-    parsed=True gives the objects that an answer's tags are (Donut), as transformers' processors return them.
+    parsed=True gives the objects that an answer's tags are (Donut), or what a task's answer says, with places in pixels
+    (Florence-2), as transformers' processors return them.  A stream is greedy, whatever the checkpoint's num_beams.
 
     >>> read = zoo.load("naver-clova-ix/donut-base-finetuned-cord-v2")
     >>> read("receipt.png", "<s_cord-v2>", parsed=True)
@@ -58,6 +61,8 @@ class ImageQuestionTask(ImageText):
             for name, value in own.items()
             if value is not None and getattr(self.generation, name) in (None, ())
         }
+        if (end := getattr(decoder, "sep_token_id", None)) is not None:  # BLIP's, whatever its files say
+            stated = {"eos_token_id": end, "decoder_start_token_id": decoder.bos_token_id}
         self.generation = complete(self.generation.replace(**stated), decoder)
         if self.reader.keeps_tags:
             self.generation = dataclasses.replace(self.generation, skip_special_tokens=False)
@@ -73,7 +78,20 @@ class ImageQuestionTask(ImageText):
     def chat_ids(self, messages: Messages, options: Mapping[str, Any]) -> tuple[Any, GenerationConfig]:
         if "parsed" in options:
             raise InputError("parsed is for a whole answer, not for a stream of its pieces")
-        return super().chat_ids(messages, options)
+        ids, config = super().chat_ids(messages, options)
+        if config.num_beams > 1 and "num_beams" not in options:  # the checkpoint's, which a stream has not
+            config = config.replace(num_beams=1)
+        return ids, config
+
+    @cached_property
+    def unwanted_phrases(self) -> frozenset[str]:
+        """Phrases that name nothing in an image, of processor_config.json (Florence-2)."""
+        name = "processor_config.json"
+        has = self.checkpoint is not None and self.checkpoint.contents.has(name)
+        found: Any = self.checkpoint.contents.json(name) if has and self.checkpoint else {}
+        for key in ("post_processor_config", "phrase_grounding", "banned_grounding_tokens"):
+            found = found.get(key) if isinstance(found, dict) else None
+        return frozenset(one for one in found if isinstance(one, str)) if isinstance(found, list) else frozenset()
 
     def _chat_prompt(self, messages: Messages, shown: Mapping[str, Any]) -> Any:
         """The decoder's tokens, and what its encoder reads, of one message of a user about one image."""
@@ -89,9 +107,13 @@ class ImageQuestionTask(ImageText):
         question = QUESTIONS[self.config.model_type](text)
         arguments = {"pixel_values": batch.pixel_values}
         if question.encoder is not None:
-            arguments["input_ids"] = np.array([self.prompt_ids(question.encoder)])
+            count = self.pair.image_length(self.pair.vision_model.grid(batch.pixel_values))
+            words = self.prompt_ids(question.encoder, add_special_tokens=False)
+            arguments["input_ids"] = np.array([[self.config.image_token_id] * count + words])
         ids = self.prompt_ids(question.decoder, add_special_tokens=False) if question.decoder else []
-        prompt = self.pair.prompt(ids or [self.generation.decoder_start_token_id], **arguments)
+        if question.has_start or not ids:
+            ids = [self.generation.decoder_start_token_id, *ids]
+        prompt = self.pair.prompt(ids, **arguments)
         if shown.get("parsed"):
             prompt.asked = Asked(text, batch.sizes[0])
         return prompt
@@ -125,5 +147,18 @@ def _read_donut(task: ImageQuestionTask, answer: str, asked: Asked) -> Any:
     return read_tags(text.strip(), task.tokenizer.added_tokens())
 
 
+def _refuse(task: ImageQuestionTask, answer: str, asked: Asked) -> Any:
+    raise UnsupportedError("parsed is True: this model answers in plain text, without tags or places")
+
+
+def _read_florence(task: ImageQuestionTask, answer: str, asked: Asked) -> Any:
+    """What the answer says to the task whose token is in the prompt, with places in pixels."""
+    return read_places(answer, asked.prompt, asked.size, task.unwanted_phrases)
+
+
 # model_type of config.json -> how answers are read.
-READERS: dict[str, AnswerReader] = {"vision-encoder-decoder": AnswerReader(True, _read_donut)}
+READERS: dict[str, AnswerReader] = {
+    "blip": AnswerReader(False, _refuse),
+    "florence2": AnswerReader(True, _read_florence),
+    "vision-encoder-decoder": AnswerReader(True, _read_donut),
+}

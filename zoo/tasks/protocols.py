@@ -79,15 +79,9 @@ class CausalLM(TextModel, Decoder, Protocol):
 
 
 class ImageTextLM(Decoder, Protocol):
-    """A model for `zoo.generate`, whose prompts may have images."""
+    """A model for `zoo.generate`, whose prompts may have images, or are about one."""
 
-    vision_model: Any
-
-    def image_length(self, grid: tuple[int, int]) -> int:
-        """The number of tokens of an image of h x w patches."""
-        ...
-
-    def prompt(self, ids: Any, images: list[Any]) -> Any: ...
+    def prompt(self, *args: Any, **arguments: Any) -> Any: ...
 
 
 class ImageEmbeddings(Protocol):

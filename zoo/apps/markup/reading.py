@@ -34,7 +34,7 @@ MARKDOWN_PROMPT = (
     "LaTeX. Answer with the text of the page alone."
 )
 PROMPTS = {"glm_ocr": "Text Recognition:", "got_ocr2": "OCR with format: ", "lighton_ocr": "", "paddleocr_vl": "OCR:"}
-PROMPTS |= {"paligemma": "ocr", "vision-encoder-decoder": ""}
+PROMPTS |= {"paligemma": "ocr", "vision-encoder-decoder": "", "florence2": "<OCR>"}
 MAX_TOKENS = 8192  # tokens of the answer about a page, where the context has room for them
 NO_ANSWER = "the model answered nothing"
 _DOCTAGS = re.compile(

@@ -73,11 +73,14 @@ class Embeddings(Module):
             self.waves = Waves(w, cfg)
         self.dropout = Dropout(cfg.dropout)
 
+    def words(self, t: TextInputs) -> Array:
+        """-> (B, T, D), without positions."""
+        x = ops.embedding(t.ids, self.word, "input_ids", self.padding)
+        return x if self.scale == 1 else x * self.scale
+
     def __call__(self, t: TextInputs) -> Array:
         """-> (B, T, D)."""
-        x = ops.embedding(t.ids, self.word, "input_ids", self.padding)
-        if self.scale != 1:
-            x = x * self.scale
+        x = self.words(t) if t.inputs_embeds is None else t.inputs_embeds
         at = ops.arange(t.shape[1], self.word)[None]
         if t.context.start is not None:
             at = t.start[:, None] + at

@@ -127,6 +127,12 @@ def scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     return np.matmul(q.transpose(0, 2, 1, 3), k.transpose(0, 2, 3, 1)).transpose(0, 2, 3, 1)
 
 
+def channel_attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    scale = q.dtype.type(q.shape[1] ** -0.5)
+    weights = softmax(np.matmul(q.transpose(0, 2, 3, 1) * scale, k.transpose(0, 2, 1, 3)))  # (B, H, K, K)
+    return np.matmul(v.transpose(0, 2, 1, 3), weights.swapaxes(2, 3)).transpose(0, 2, 1, 3)
+
+
 def relative_scores(x: np.ndarray, table: np.ndarray, of_keys: bool) -> np.ndarray:
     scores = np.matmul(x.transpose(0, 2, 1, 3), table.transpose(1, 2, 0))  # (B, H, T, 2 T)
     b, h, own, other = scores.strides

@@ -103,6 +103,11 @@ def scores(q: Tensor, k: Tensor) -> Tensor:
     return torch.einsum("bthk,bshk->btsh", q, k)
 
 
+def channel_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    weights = torch.softmax(q.permute(0, 2, 3, 1) @ k.transpose(1, 2) * q.shape[1] ** -0.5, -1)  # (B, H, K, K)
+    return (v.transpose(1, 2) @ weights.transpose(2, 3)).transpose(1, 2)
+
+
 def relative_scores(x: Tensor, table: Tensor, of_keys: bool) -> Tensor:
     scores = torch.matmul(x.transpose(1, 2), table.permute(1, 2, 0))  # (B, H, T, 2 T)
     B, H, T, _ = scores.shape

@@ -40,7 +40,7 @@ from .arrays import (
     write_,
     zeros,
 )
-from .attention import CachedKeys, CachedValues, attention, relative_bias
+from .attention import CachedKeys, CachedValues, attention, channel_attention, relative_bias
 from .decoder import rope, rope_write_, rotary
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax

@@ -16,6 +16,7 @@ from ..session import counts_own_position
 from .arrays import arange, cat, embedding
 from .dims import text_of
 from .graph import MICROSOFT
+from .norm import softmax
 from .symbol import FLOAT, INT, Symbol
 
 INT32 = np.dtype(np.int32)
@@ -311,3 +312,13 @@ def _combine_masks(
         return Hidden(added, None)
     top = added.new("ReduceMax", [added, np.array([-1])], (*added.shape[:-1], 1), keepdims=1)
     return Hidden(added, (top > float(MIN_FLOAT) / 2).to(added.dtype))
+
+
+def channel_attention(q: Symbol, k: Symbol, v: Symbol) -> Symbol:
+    B, T, H, K = q.shape
+    rows, values = q.transpose(0, 2, 3, 1), v.transpose(0, 2, 1, 3)
+    last = arange(T, q)[T - 1 :]  # T - 1, where T may be symbolic
+    length = last.new("Cast", [last], (1,), FLOAT, to=FLOAT) + 1.0
+    scores = rows.new("MatMul", [rows, k.transpose(0, 2, 1, 3)], (B, H, K, K)) / length.new("Sqrt", [length], (1,))
+    weights = softmax(scores).transpose(0, 1, 3, 2)
+    return values.new("MatMul", [values, weights], (B, H, T, K)).transpose(0, 2, 1, 3)
