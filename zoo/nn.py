@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -353,8 +354,12 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def an_array(node: Any) -> Array:
-    """The first parameter that is not quantised: it has the library, device and dtype of the model."""
-    return next(array for _, array in leaves(node) if not isinstance(array, QuantTensor))
+    """The first parameter that is not quantised, or an array that a model without any has computed: it has the library,
+    device and dtype of the model.
+    """
+    parameters = (array for _, array in leaves(node))
+    computed = (value for module in modules(node) for value in vars(module).values() if is_array(value))
+    return next(x for x in itertools.chain(parameters, computed) if not isinstance(x, QuantTensor))
 
 
 def map_leaves(

@@ -561,6 +561,7 @@ FAMILIES: dict[str, Family] = {
         reads=("image", "text"),
         processor="LayoutLMv3ImageProcessor",
     ),
+    "olmo": Family(module="zoo.models.olmo", prefix="Olmo", heads=_DECODER[:3]),
     "olmo2": Family(module="zoo.models.olmo2", prefix="Olmo2", heads=_DECODER[:3]),
     "olmo3": Family(module="zoo.models.olmo3", prefix="Olmo3", heads=_DECODER[:3]),
     "nemotron": Family(module="zoo.models.nemotron", prefix="Nemotron", heads=_DECODER[:3]),

@@ -42,6 +42,11 @@ _GPT_OSS |= {"layer_types": ["sliding_attention", "full_attention"] * 12, "eos_t
 _YARN = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096}
 _GPT_OSS |= {"rope_scaling": {**_YARN, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}}
 
+_OLMO = {"vocab_size": 50304, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16}
+_OLMO |= {"num_attention_heads": 16, "num_key_value_heads": 16, "max_position_embeddings": 2048, "clip_qkv": None}
+_OLMO |= {"rope_theta": 10000.0, "attention_bias": False, "eos_token_id": 50279, "pad_token_id": 1}
+_OLMO |= {"tie_word_embeddings": True}
+
 _LFM2 = {"vocab_size": 65536, "hidden_size": 1024, "intermediate_size": 6656, "num_hidden_layers": 16}
 _LFM2 |= {"num_attention_heads": 16, "num_key_value_heads": 8, "max_position_embeddings": 128000, "norm_eps": 1e-5}
 _LFM2 |= {"block_auto_adjust_ff_dim": True, "block_ffn_dim_multiplier": 1.0, "block_multiple_of": 256}
@@ -115,6 +120,7 @@ _gpt_oss = partial(
     | {"layer_types": ["sliding_attention", "full_attention"] * 2},
     gains={"mlp.router": 4.5},
 )
+_olmo = partial(_spec, model_type="olmo", prefix="Olmo", base=_OLMO)
 _lfm2 = partial(
     _spec,
     model_type="lfm2",
@@ -158,6 +164,9 @@ SPECS: dict[str, Spec] = {
     **_heads(_exaone4, "exaone4"),
     "gpt-oss-20b": _gpt_oss("openai/gpt-oss-20b"),
     **_heads(_gpt_oss, "gpt-oss", "bare", "classifier", "tagger"),
+    "OLMo-1B-hf": _olmo("allenai/OLMo-1B-hf", dtype="F32"),
+    "olmo-clipped": _olmo("allenai/OLMo-7B-hf", config={"clip_qkv": 0.8, "tie_word_embeddings": False}),
+    **_heads(_olmo, "olmo", "bare", "classifier"),
     "LFM2-350M": _lfm2("LiquidAI/LFM2-350M", full=True),
     "lfm2-bare": _lfm2(
         "save_pretrained",

@@ -82,6 +82,7 @@ REFUSED = [
     ("gpt_bigcode", {"scale_attn_by_inverse_layer_idx": True}, UnsupportedError),
     ("hunyuan_v1_dense", {"rope_scaling": {"type": "dynamic", "alpha": -1.0}}, ConfigError),
     ("nemotron", {"norm_eps": 0.0}, ConfigError),
+    ("olmo", {"clip_qkv": -1.0}, ConfigError),
     ("olmoe", {"clip_qkv": 8.0}, UnsupportedError),
     ("gpt_oss", {"hidden_act": "gelu"}, UnsupportedError),
     ("gpt_oss", {"num_local_experts": 4, "num_experts_per_tok": 5}, ConfigError),

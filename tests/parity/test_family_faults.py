@@ -16,6 +16,7 @@ pytest.importorskip("transformers", reason="needs transformers, the reference")
 from parity.specs import first_of
 from parity.stages import compare_stages, judge_by_float64, needs_float64, zoo_stages
 from zoo.loading import load_model
+from zoo.models.olmo import model as olmo
 from zoo.nn import BatchNorm, LayerNorm, Module, RMSNorm
 from zoo.registry import FAMILIES
 
@@ -48,7 +49,7 @@ def another_activation(model, patch):
 
 def another_epsilon(model, patch):
     """1e-6 for 1e-12 and 1e-5, and 1e-5 for 1e-6: of these differences the smallest is 1e-6."""
-    found = [m for m in modules(model) if isinstance(m, (LayerNorm, RMSNorm))]
+    found = [m for m in modules(model) if isinstance(m, (LayerNorm, RMSNorm, olmo.Norm))]
     for norm in found:
         patch.setattr(norm, "eps", 1e-5 if norm.eps == 1e-6 else 1e-6)
     return found or another_epsilon_of_a_batch_norm(model, patch)
