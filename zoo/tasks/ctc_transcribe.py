@@ -80,6 +80,9 @@ class CtcTranscribe(Task):
         word_timestamps: bool = False,
         language: str | None = None,
         translate: bool = False,
+        prompt: str | None = None,
+        num_beams: int = 1,
+        vad_filter: bool = False,
         chunk_length_s: float = CHUNK_SECONDS,
         stride_length_s: float | tuple[float, float] | None = None,
         batch_size: int = 8,
@@ -96,12 +99,19 @@ class CtcTranscribe(Task):
         chunk_length_s: seconds of a window, at most 600.  stride_length_s: seconds that it shares with the one before
         and the one after, or one number for both; by default a sixth of its length.  A recording of any length is
         read in windows, and takes bounded memory.  batch_size: the most windows of one length that are computed
-        together.  language, translate: the model writes the one language that it hears; anything else is an error.
+        together.  language, translate, prompt, num_beams, vad_filter: Whisper's; the model writes the characters that
+        it hears, in one language, and anything else is an error.
         """
-        if translate:
-            raise InputError(f"translate is {translate!r}, expected False: {self!r} writes what it hears")
         if language is not None:
             raise InputError(f"language is {language!r}, expected None: {self!r} has one language")
+        for name, value, plain in (
+            ("translate", translate, False),
+            ("prompt", prompt, None),
+            ("num_beams", num_beams, 1),
+            ("vad_filter", vad_filter, False),
+        ):
+            if value != plain:
+                raise InputError(f"{name} is {value!r}, expected {plain}: {self!r} writes what it hears")
         if not isinstance(timestamps, bool) and timestamps not in PARTS:
             raise InputError(f"timestamps is {timestamps!r}, expected True, False, 'word' or 'char'")
         if not isinstance(word_timestamps, bool):
