@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from parity.specs import SPECS, config_of
 from tests.image_text_checkpoint import write_florence2_checkpoint
 from zoo.errors import ConfigError, InputError, UnsupportedError
 from zoo.models.florence2 import Florence2Config
-from zoo.text.florence_tasks import QUESTIONS_ALONE, QUESTIONS_WITH_INPUT, question_of, read_places
+from zoo.text.florence_tasks import OCR_PATTERN, QUESTIONS_ALONE, QUESTIONS_WITH_INPUT, question_of, read_places
 
 RAW = config_of(SPECS["Florence-2-base"], "tiny")
 
@@ -36,8 +38,6 @@ def read(folder) -> Any:
 
 def their_processor(folder: Path) -> Any:
     transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
-    import json
-
     rules = json.loads((folder / "processor_config.json").read_text())["post_processor_config"]
     images = transformers.CLIPImageProcessorPil.from_pretrained(folder)
     images.image_seq_length = 65  # 8 x 8 patches, and their mean
@@ -122,6 +122,21 @@ def test_saving_keeps_the_answer(read, tmp_path):
     read.save(tmp_path / "saved")
     again = zoo.load(tmp_path / "saved")
     assert again(noise(0), "<OD>", parsed=True) == read(noise(0), "<OD>", parsed=True)
+
+
+@pytest.mark.parametrize(("key", "value"), [("AREA_THRESHOLD", 0.01), ("PATTERN", "(.*)<loc_1>")])
+def test_other_rules_for_places_are_refused(folder, tmp_path, key, value):
+    shutil.copytree(folder, tmp_path / "other")
+    raw = json.loads((folder / "processor_config.json").read_text())
+    for name, given in (("AREA_THRESHOLD", 0.0), ("PATTERN", OCR_PATTERN), (key, value)):
+        raw["post_processor_config"]["ocr"][name] = given
+        (tmp_path / "other" / "processor_config.json").write_text(json.dumps(raw))
+        read = zoo.load(tmp_path / "other")
+        if name == key and given == value:
+            with pytest.raises(UnsupportedError, match=rf"post_processor_config\.ocr\.{key} = .* is not implemented"):
+                read(noise(1), "<OCR_WITH_REGION>", parsed=True, max_new_tokens=3)
+        else:
+            assert read(noise(1), "<OCR_WITH_REGION>", parsed=True, max_new_tokens=3)
 
 
 def test_images_and_places_that_do_not_fit(read):

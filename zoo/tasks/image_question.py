@@ -15,7 +15,7 @@ from ..errors import InputError, UnsupportedError
 from ..generate import ContinuousBatch, Generated, GenerationConfig
 from ..text.chat import Messages
 from ..text.donut_tags import read_tags
-from ..text.florence_tasks import read_places
+from ..text.florence_tasks import OCR_PATTERN, read_places
 from ..text.image_questions import QUESTIONS
 from .image_text import ImageText, split_images
 from .read import complete
@@ -89,9 +89,14 @@ class ImageQuestionTask(ImageText):
         name = "processor_config.json"
         has = self.checkpoint is not None and self.checkpoint.contents.has(name)
         found: Any = self.checkpoint.contents.json(name) if has and self.checkpoint else {}
-        for key in ("post_processor_config", "phrase_grounding", "banned_grounding_tokens"):
-            found = found.get(key) if isinstance(found, dict) else None
-        return frozenset(one for one in found if isinstance(one, str)) if isinstance(found, list) else frozenset()
+        rules = _object_in(found, "post_processor_config")
+        for key, known in (("PATTERN", (None, OCR_PATTERN)), ("AREA_THRESHOLD", (None, 0))):
+            if (value := _object_in(rules, "ocr").get(key)) not in known:
+                raise UnsupportedError(
+                    f"{name}: post_processor_config.ocr.{key} = {value!r:.100} is not implemented, only {known[1]!r} is"
+                )
+        phrases = _object_in(rules, "phrase_grounding").get("banned_grounding_tokens")
+        return frozenset(one for one in phrases if isinstance(one, str)) if isinstance(phrases, list) else frozenset()
 
     def _chat_prompt(self, messages: Messages, shown: Mapping[str, Any]) -> Any:
         """The decoder's tokens, and what its encoder reads, of one message of a user about one image."""
@@ -162,3 +167,9 @@ READERS: dict[str, AnswerReader] = {
     "florence2": AnswerReader(True, _read_florence),
     "vision-encoder-decoder": AnswerReader(True, _read_donut),
 }
+
+
+def _object_in(found: Any, key: str) -> Mapping[str, Any]:
+    """The object that a JSON object has for a key, an empty one where it has none."""
+    value = found.get(key) if isinstance(found, Mapping) else None
+    return value if isinstance(value, Mapping) else {}

@@ -34,7 +34,7 @@ QUESTIONS_WITH_INPUT = {
 BOXES = ("<OD>", "<DENSE_REGION_CAPTION>")
 POLYGONS = ("<REFERRING_EXPRESSION_SEGMENTATION>", "<REGION_TO_SEGMENTATION>")
 _LOC = r"<loc_(\d+)>"
-_OCR = re.compile(r"([^\n]+?)" + _LOC * 8)
+OCR_PATTERN = r"(.+?)" + _LOC * 8  # the one that files name
 _PLACES = r"(?:<loc_\d+>){4,}"
 _BOX = re.compile(_LOC * 4)
 _MARKS = r"(?:<loc_\d+>|<sep>|<poly>|</poly>)"
@@ -68,7 +68,7 @@ def read_places(answer: str, prompt: str, size: tuple[int, int], unwanted: froze
         raise InputError(f"the prompt {prompt!r:.80} has no task's token, expected one of {', '.join(known)}{guess}")
     text = re.sub("</?s>|<pad>", "", answer)
     if task == "<OCR_WITH_REGION>":
-        found = [(content.strip(), _points(bins, size)) for content, *bins in _OCR.findall(text)]
+        found = [(content.strip(), _points(bins, size)) for content, *bins in re.findall(OCR_PATTERN, text)]
         return {task: {"quad_boxes": [points for _, points in found], "labels": [label for label, _ in found]}}
     if task in BOXES or task == "<REGION_PROPOSAL>":
         pairs = _boxes(text, size, is_named=task in BOXES)
