@@ -134,7 +134,11 @@ class Chaos:
             time.sleep(0.2)
 
     def run(self) -> None:
-        self.wait_until_ready()
+        try:
+            self.wait_until_ready()
+        except ConnectionError as e:
+            last = next(reversed(self.server.lines), str(e))
+            raise SystemExit(f"the server ended before its models were loaded: {last}") from None
         for kind in QUIET_VISITS:
             getattr(self.visitor, kind)()
         every = [self.visitor.texts[i : i + 8] for i in range(0, 256, 8)]
