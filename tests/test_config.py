@@ -83,6 +83,7 @@ NOT_COMPARED |= {"pooler_output_size", "out_indices", "out_features"}
 # Their fields are configs.
 OF_PARTS = (
     "clip",
+    "chinese_clip",
     "siglip",
     "siglip2",
     "vision-encoder-decoder",

@@ -164,7 +164,7 @@ SPECS: dict[str, Spec] = {
     **_heads(_exaone4, "exaone4"),
     "gpt-oss-20b": _gpt_oss("openai/gpt-oss-20b"),
     **_heads(_gpt_oss, "gpt-oss", "bare", "classifier", "tagger"),
-    "OLMo-1B-hf": _olmo("allenai/OLMo-1B-hf", dtype="F32"),
+    "OLMo-1B-hf": _olmo("allenai/OLMo-1B-hf", dtype="F32", full=True),
     "olmo-clipped": _olmo("allenai/OLMo-7B-hf", config={"clip_qkv": 0.8, "tie_word_embeddings": False}),
     **_heads(_olmo, "olmo", "bare", "classifier"),
     "LFM2-350M": _lfm2("LiquidAI/LFM2-350M", full=True),

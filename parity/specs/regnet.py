@@ -27,7 +27,8 @@ SPECS: dict[str, Spec] = {
     "regnet-x-040": _regnet(
         like="facebook/regnet-x-040",
         architecture="RegNetForImageClassification",
-        config={**CONFIG, **labels(count=1000), "layer_type": "x", "hidden_sizes": [80, 240, 560, 1360]},
+        config={**CONFIG, **labels(count=1000), "layer_type": "x", "hidden_sizes": [80, 240, 560, 1360]}
+        | {"groups_width": 40},
         tiny={**TINY, **labels(count=7), "layer_type": "x"},
         format="bin",
     ),

@@ -31,6 +31,9 @@ def records(kind: str, rows: int, blocks: int, rng: np.random.Generator) -> np.n
     _, size = gguf.GGML_QUANT_SIZES[NAMED[kind]]
     data = rng.integers(0, 256, (rows, blocks, size), np.uint8)
     data[0, 0], data[-1, -1] = 0, 255
+    if kind == "MXFP4":  # powers of two
+        data[..., 0] = rng.integers(116, 122, (rows, blocks))
+        return data.reshape(rows, -1)
     at = {"Q6_K": (208,), "Q8_0": (0,), "Q4_0": (0,), "Q5_0": (0,)}.get(kind, (0, 2))
     for begin in at:
         scale = (rng.standard_normal((rows, blocks, 1)) * 0.01).astype(np.float16)
@@ -71,7 +74,7 @@ def test_products_and_rows(kind, tokens, rng):
     np.testing.assert_array_equal(ops.embedding(ids, weight), weight.dequantise()[ids])
 
 
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind", [kind for kind in ALL if kind != "MXFP4"])  # whose every scale is a number
 def test_a_scale_that_is_no_number_is_refused(kind, rng):
     for field in ("d", "m", "dmin"):
         data = records(kind, 3, 2, rng)

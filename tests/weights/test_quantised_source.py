@@ -155,7 +155,6 @@ REFUSED = {
     "bitsandbytes": ({"quant_method": "bitsandbytes", "load_in_4bit": True}, "'bitsandbytes' is not implemented"),
     "bitsandbytes of old": ({"load_in_8bit": True}, "'bitsandbytes' is not implemented"),
     "compressed-tensors": ({"quant_method": "compressed-tensors"}, "'compressed-tensors'"),
-    "mxfp4": ({"quant_method": "mxfp4"}, "'mxfp4'"),
     "a slip": ({"quant_method": "gptg", "bits": 4}, "did you mean 'gptq'"),
     "no method": ({}, "quant_method None"),
     "a number": ({"quant_method": 4}, "quant_method 4"),

@@ -171,6 +171,8 @@ class ImageTextModel(Pretrained):
         ids = found["input_ids"]
         ids[ids == place] = (place + 1) % self.config.vocab_size
         ids[:, 1 : 1 + count] = place
+        if "attention_mask" in found:
+            found["attention_mask"][:, : 1 + count] = 1
         found.pop("token_type_ids", None)
         return {**found, "pixel_values": pixels[: len(ids)]}
 

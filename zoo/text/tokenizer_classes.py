@@ -399,7 +399,8 @@ CLASSES: dict[str, TokenizerClass] = {
 BACKEND = "TokenizersBackend"
 CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(
-        ("bert", "electra", "distilbert", "nomic_bert", "ernie", "megatron-bert", "chinese_clip"), "BertTokenizer"
+        ("bert", "electra", "distilbert", "nomic_bert", "ernie", "megatron-bert", "blip", "chinese_clip"),
+        "BertTokenizer",
     ),
     **dict.fromkeys(("roberta", "roberta-prelayernorm", "bart", "data2vec-text"), "RobertaTokenizer"),
     **dict.fromkeys(("xlm-roberta", "gte", "metaclip_2", "trocr"), "XLMRobertaTokenizer"),
@@ -414,6 +415,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(("ernie4_5", "got_ocr2", "llava", "paddleocr_vl", "smolvlm", "umt5"), BACKEND),
     **dict.fromkeys(("glm", "gpt_bigcode", "ministral", "nemotron", "xlm-roberta-xl"), BACKEND),
     "albert": "AlbertTokenizer",
+    "florence2": "BartTokenizer",
     "camembert": "CamembertTokenizer",
     "clip": "CLIPTokenizer",
     "cohere": "CohereTokenizer",

