@@ -39,7 +39,7 @@ _TOP |= {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.47853944, 0.473286
 _TOP |= {"rescale_factor": 0.00392156862745098, "rescale_offset": False, "size": {"height": 224, "width": 224}}
 
 # Each block's activations and gate make numbers, and gradients, smaller.
-_GAINS = {"project_conv": 8.0}
+_GAINS = {"project_conv": 5.5}
 _efficientnet = partial(Spec, model_type="efficientnet", config=EFFICIENT, tiny=TINY_EFFICIENT, processor=_TOP)
 _efficientnet = partial(_efficientnet, gains=_GAINS)
 

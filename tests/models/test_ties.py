@@ -26,8 +26,8 @@ from zoo.weights import RawTensor, RenamedSource
 from zoo.weights.files import open_weights
 from zoo.weights.safetensors import write_safetensors
 
-# The first checkpoint of each class that ties anything (of DeBERTa v3 nothing is tied, see the last test).  In gpt-oss one
-# tensor has all experts: it is left out.
+# The first checkpoint of each class that ties anything (of DeBERTa v3 nothing is tied, see the last test).  Of gpt-oss
+# one tensor has all experts: it is left out.
 TIED = {
     spec.architecture: name
     for name, spec in reversed(SPECS.items())
