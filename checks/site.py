@@ -140,6 +140,8 @@ def evidence(reports: list[Path]) -> dict[str, Any]:
 
 def ratios_by_family() -> Mapping[str, list[tuple[float, str]]]:
     """For each family zoo's time over transformers', and the row with its engine and processor."""
+    if str(ROOT) not in sys.path:  # mkdocs begins elsewhere
+        sys.path.append(str(ROOT))
     from benchmarks.jobs import ENGINES
     from parity.specs import SPECS
 
