@@ -11,6 +11,7 @@ import numpy as np
 
 from zoo.errors import UnsupportedError
 
+PAIRS = "order_logits"  # a stage whose every value is a decision of its own: of two regions, which is read first
 OVER_TOKENS = ("start_logits", "end_logits")  # stages whose last axis is the text's tokens: one of them is chosen
 BLOCK = 1 << 20  # values that are compared at a time
 MASSIVE = 5  # a value is massive above this multiple of the scale of all others
@@ -312,6 +313,6 @@ def _same_rows(name: str, pair: Pair, ours: np.ndarray, theirs: np.ndarray) -> n
     # The choice is among a text's tokens, where the logits have no other columns.
     if name in OVER_TOKENS and pair.mask is not None and has_tokens(name, ours, pair.mask):
         ours, theirs = (np.where(pair.mask, array, -np.inf) for array in arrays_of(pair))
-    if "logits" not in name or theirs.shape[-1] < 2:
+    if "logits" not in name or name == PAIRS or theirs.shape[-1] < 2:
         return None
     return ours.argmax(-1) == theirs.argmax(-1)

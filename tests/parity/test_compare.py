@@ -133,6 +133,8 @@ def test_top1_counts_rows_with_the_same_largest_value(states):
     other[2, 4, other[2, 4].argmin()] = 99  # padding
     stage = compare("logits", [Pair("padded", other, states, MASK)], FLOAT32)
     assert stage.top1 == pytest.approx(8 / 9)
+    pairs = compare("order_logits", [Pair("padded", other, states, MASK)], FLOAT32)
+    assert pairs.top1 is None  # whose rows choose nothing
 
 
 @pytest.mark.parametrize(
