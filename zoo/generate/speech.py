@@ -142,8 +142,8 @@ def decode_windows(
     first = numpy_logits(decoder.next_logits(np.full((count, 1), start), None, cache, **states))
     begun = [[*before, start, *tokens] for tokens in prompts(first)]
     if before:
-        cache = _new_cache(decoder, count, beams[0], room)
-        first = numpy_logits(decoder.next_logits(np.array([[*before, start]] * count), None, cache, **states))
+        cache.advance(-cache.counts)  # what it has of the sound stays
+        first = numpy_logits(decoder.next_logits(np.array([[*before, start]] * count), None, cache))
     begin, cross = len(before) + 1, dict(cache.cross)
     silence = log_softmax(first)[:, rules.begin - 2] if rules.begin < first.shape[1] else np.full(count, -np.inf)
     found: list[list[int]] = [[] for _ in seeds]
