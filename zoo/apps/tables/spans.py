@@ -301,7 +301,7 @@ def _reaches(span: Span, line: Sequence[Word], x: Sequence[float]) -> bool:
     return any(left < x[c] < right for c in range(span.left + 1, span.right))
 
 
-def shared_out(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
+def first_column_spans(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
     """The spans, those of the first column anew where its texts share out the rows between two headings among them.
 
     Each text is then in the middle of its rows, and every row has one.  Texts that are all level with the first of
