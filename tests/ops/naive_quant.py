@@ -29,10 +29,10 @@ def _row(part, e):
         case "UINT4_32":
             data, zeros, scales = _nibbles(data), fields["zero"], fields["scale"]
             return np.array([(data[d] - int(zeros[d // 32])) * float(scales[d // 32]) for d in range(part.columns)])
-        case "INT4_32" | "INT8_32" | "UINT4_OFFSET" | "INT8_OFFSET" | "UINT4_K" | "INT8_K" | "INT8_K16":
+        case "INT4_32" | "INT8_32" | "UINT4_OFFSET" | "INT8_OFFSET" | "UINT4_K" | "UINT4_K16" | "INT8_K" | "INT8_K16":
             data = [n - 8 for n in _nibbles(data)] if part.kind.name == "INT4_32" else data
             data = _nibbles(data) if part.kind.name.startswith("UINT4") else data
-            size = 16 if part.kind.name == "INT8_K16" else 32
+            size = 16 if part.kind.name.endswith("K16") else 32
             out = []
             for d in range(part.columns):
                 scale, offset = float(fields["scale"][d // size]), 0.0
@@ -108,6 +108,38 @@ def _mxfp4(r: bytes, i: int) -> float:
     return 2.0 ** (r[0] - 127) * _fp4(_nibble(r, 1, i, 16))
 
 
+IQ4 = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+
+
+def _iq4_nl(r: bytes, i: int) -> float:
+    return _half(r, 0) * IQ4[_nibble(r, 2, i, 16)]
+
+
+def _iq4_xs(r: bytes, i: int) -> float:
+    part = i // 32
+    low = r[4 + part // 2] >> 4 * (part % 2) & 15
+    high = int.from_bytes(r[2:4], "little") >> 2 * part & 3
+    return _half(r, 0) * (low + 16 * high - 32) * IQ4[_nibble(r, 8, i, 16)]
+
+
+def _two_bits(r: bytes, at: int, i: int) -> int:
+    """Number i of two bits: of each 128 numbers the first 32 are in the lowest bits of 32 bytes."""
+    return r[at + i // 128 * 32 + i % 32] >> 2 * (i % 128 // 32) & 3
+
+
+def _q2_k(r: bytes, i: int) -> float:
+    both = r[i // 16]
+    return _half(r, 80) * (both & 15) * _two_bits(r, 16, i) - _half(r, 82) * (both >> 4)
+
+
+def _q3_k(r: bytes, i: int) -> float:
+    part = i // 16
+    low = r[96 + part % 8] >> 4 * (part // 8) & 15
+    high = r[104 + part % 4] >> 2 * (part // 4) & 3
+    third = r[i % 32] >> i // 32 & 1
+    return _half(r, 108) * (low + 16 * high - 32) * (_two_bits(r, 32, i) + 4 * third - 4)
+
+
 def _six_bits(r: bytes, part: int) -> tuple[int, int]:
     """The scale and the minimum of a part, from the 12 bytes that begin at 4."""
     s = r[4:16]
@@ -141,6 +173,10 @@ KINDS: dict[str, tuple[int, int, Callable[[bytes, int], float]]] = {
     "Q5_0": (32, 22, _q5_0),
     "Q5_1": (32, 24, _q5_1),
     "MXFP4": (32, 17, _mxfp4),
+    "IQ4_NL": (32, 18, _iq4_nl),
+    "IQ4_XS": (256, 136, _iq4_xs),
+    "Q2_K": (256, 84, _q2_k),
+    "Q3_K": (256, 110, _q3_k),
     "Q4_K": (256, 144, _q4_k),
     "Q5_K": (256, 176, _q5_k),
     "Q6_K": (256, 210, _q6_k),

@@ -18,6 +18,8 @@ from .matrix import Affine, Field, QuantType
 FP4_CODES = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.int8)
 Records = np.ndarray  # (..., B) of a type's record
 f32 = np.float32
+# The numbers of four bits in IQ4_NL and IQ4_XS.
+IQ4_CODES = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.int8)
 
 
 def _nibbles(qs: np.ndarray, width: int) -> np.ndarray:
@@ -87,6 +89,43 @@ def _q6_k(x: Records) -> Affine:
     return Affine(low | high.reshape(low.shape) << 4, _to_float32(x["d"]) * x["scales"], zero=32)
 
 
+def _two_bits(qs: np.ndarray) -> np.ndarray:
+    """Bytes (..., 64) -> (..., 256): of each 32 of them the lowest two bits, then the next two, ..."""
+    bits = qs.reshape(*qs.shape[:-1], 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    return bits.reshape(*qs.shape[:-1], 256)
+
+
+def _q2_k(x: Records) -> Affine:
+    scales = x["scales"]
+    return Affine(_two_bits(x["qs"]), _to_float32(x["d"]) * (scales & 15), -_to_float32(x["dmin"]) * (scales >> 4))
+
+
+def _q3_k(x: Records) -> Affine:
+    """Each scale has six bits, less 32: in 12 bytes, the lower four of all 16, then the upper two of them.
+
+    Codes are in 4 ... 11 for the numbers -4 ... 3.
+    """
+    bits = _two_bits(x["qs"])
+    third = x["hmask"][..., None, :] >> np.arange(8, dtype=np.uint8)[:, None] & 1
+    low, high = x["scales"][..., :8], x["scales"][..., 8:]
+    upper = np.concatenate([high >> shift & 3 for shift in (0, 2, 4, 6)], axis=-1) << 4
+    scales = (np.concatenate([low & 15, low >> 4], axis=-1) | upper).view(np.int8) - np.int8(32)
+    codes = (bits | third.reshape(bits.shape) << 2) + np.uint8(4)
+    return Affine(codes, _to_float32(x["d"]) * scales, zero=8)
+
+
+def _iq4_nl(x: Records) -> Affine:
+    return Affine(IQ4_CODES[_nibbles(x["qs"], 16)], _to_float32(x["d"]))
+
+
+def _iq4_xs(x: Records) -> Affine:
+    """Each scale has six bits, less 32: the lower four in scales_l, the upper two in the 16 bits of scales_h."""
+    low = np.stack([x["scales_l"] & 15, x["scales_l"] >> 4], axis=-1).reshape(*x.shape, 8)
+    high = (x["scales_h"][..., None] >> np.arange(0, 16, 2, dtype=np.uint16) & 3).astype(np.uint8)
+    scales = (low | high << 4).view(np.int8) - np.int8(32)
+    return Affine(IQ4_CODES[_nibbles(x["qs"], 16)], _to_float32(x["d"]) * scales)
+
+
 def _mxfp4(x: Records) -> Affine:
     return Affine(FP4_CODES[_nibbles(x["qs"], 16)], np.ldexp(f32(1), x["e"].astype(int) - 128)[..., None])
 
@@ -122,6 +161,10 @@ GGML: tuple[QuantType, ...] = (
     _kind("Q5_0", 32, _q5_0, d="<f2", qh="(4,)u1", qs="(16,)u1"),
     _kind("Q5_1", 32, _q5_1, d="<f2", m="<f2", qh="(4,)u1", qs="(16,)u1"),
     _kind("MXFP4", 32, _mxfp4, e="u1", qs="(16,)u1"),
+    _kind("IQ4_NL", 32, _iq4_nl, d="<f2", qs="(16,)u1"),
+    _kind("IQ4_XS", 256, _iq4_xs, d="<f2", scales_h="<u2", scales_l="(4,)u1", qs="(128,)u1"),
+    _kind("Q2_K", 256, _q2_k, scales="(16,)u1", qs="(64,)u1", d="<f2", dmin="<f2"),
+    _kind("Q3_K", 256, _q3_k, hmask="(32,)u1", qs="(64,)u1", scales="(12,)u1", d="<f2"),
     _kind("Q4_K", 256, _q4_k, d="<f2", dmin="<f2", scales="(12,)u1", qs="(128,)u1"),
     _kind("Q5_K", 256, _q5_k, d="<f2", dmin="<f2", scales="(12,)u1", qh="(32,)u1", qs="(128,)u1"),
     _kind("Q6_K", 256, _q6_k, ql="(128,)u1", qh="(64,)u1", scales="(16,)i1", d="<f2"),

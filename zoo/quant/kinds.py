@@ -21,7 +21,8 @@ Types whose scales and offsets are integers, times a step for each 256 numbers; 
 UINT4_K         data (E, 128 C) as of INT4_32; scale, offset (E, 8 C) uint8; scale_step, offset_step (E, C) float16:
                 number = bits * scale[e, d // 32] * scale_step[e, d // 256]
                     + offset[e, d // 32] * offset_step[e, d // 256].
-INT8_K          likewise, of data (E, 256 C) int8.
+UINT4_K16       likewise, with a scale and an offset for each 16 numbers, (E, 16 C).
+INT8_K          as UINT4_K, of data (E, 256 C) int8.
 INT8_K16        data (E, 256 C), scale (E, 16 C) int8; scale_step (E, C) float16:
                 number = data[e, d] * scale[e, d // 16] * scale_step[e, d // 256].
 
@@ -128,7 +129,9 @@ INT8 = QuantType("INT8", 1, (Field("data", "int8", 1), Field("scale", "float32",
 
 _FLOAT16 = ("float16", 1)
 _OFFSETS = {"scale": _FLOAT16, "offset": _FLOAT16}
-_STEPS = {"scale": ("uint8", 8), "offset": ("uint8", 8), "scale_step": _FLOAT16, "offset_step": _FLOAT16}
+_STEPS, _STEPS_16 = (
+    {"scale": ("uint8", n), "offset": ("uint8", n), "scale_step": _FLOAT16, "offset_step": _FLOAT16} for n in (8, 16)
+)
 BLOCK_TYPES = (
     _kind("INT8_32", BLOCK, data=("int8", 32), scale=_FLOAT16),
     _kind("INT4_32", BLOCK, data=("uint8", 16), scale=_FLOAT16),
@@ -136,6 +139,7 @@ BLOCK_TYPES = (
     _kind("UINT4_OFFSET", BLOCK, data=("uint8", 16), **_OFFSETS),
     _kind("INT8_OFFSET", BLOCK, data=("int8", 32), **_OFFSETS),
     _kind("UINT4_K", 256, data=("uint8", 128), **_STEPS),
+    _kind("UINT4_K16", 256, data=("uint8", 128), **_STEPS_16),
     _kind("INT8_K", 256, data=("int8", 256), **_STEPS),
     _kind("INT8_K16", 256, data=("int8", 256), scale=("int8", 16), scale_step=_FLOAT16),
 )

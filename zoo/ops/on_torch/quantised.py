@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...quant import FP4_CODES, QUANT_TYPES, QuantRows, QuantTensor
+from ...quant import FP4_CODES, IQ4_CODES, QUANT_TYPES, QuantRows, QuantTensor
 
 
 def _numbers(
@@ -77,6 +77,39 @@ def _mxfp4(x: Tensor) -> tuple[Tensor, ...]:
     return _pairs(_nibbles(x[..., 1:], 16)), x[..., 0].contiguous()
 
 
+def _iq4_nl(x: Tensor) -> tuple[Tensor, ...]:
+    return _iq4(x[..., 2:]), _float16_at(x, 0)
+
+
+def _iq4_xs(x: Tensor) -> tuple[Tensor, ...]:
+    """A scale for each 32 numbers becomes two, for each 16."""
+    by = torch.tensor([0, 2, 4, 6], dtype=torch.uint8, device=x.device)
+    high = (x[..., 2:4, None] >> by & 3).flatten(2)
+    low = torch.stack([x[..., 4:8] & 15, x[..., 4:8] >> 4], -1).flatten(2)
+    scales = ((low | high << 4).to(torch.int8) - 32).repeat_interleave(2, -1)
+    return _iq4(x[..., 8:]), scales.flatten(1), _float16_at(x, 0)
+
+
+def _iq4(qs: Tensor) -> Tensor:
+    """Bytes (E, B, n) -> (E, 2 B n) int8."""
+    return torch.from_numpy(IQ4_CODES).to(qs.device)[_nibbles(qs, 16).int()].flatten(1)
+
+
+def _q2_k(x: Tensor) -> tuple[Tensor, ...]:
+    scales = x[..., :16]
+    data, steps = _pairs(_two_bits(x[..., 16:80])), (_float16_at(x, 80), -_float16_at(x, 82))
+    return data, (scales & 15).flatten(1), (scales >> 4).flatten(1), *steps
+
+
+def _q3_k(x: Tensor) -> tuple[Tensor, ...]:
+    third = x[..., None, :32] >> torch.arange(8, dtype=torch.uint8, device=x.device)[:, None] & 1
+    bits = _two_bits(x[..., 32:96]) | third.flatten(2) << 2
+    low, high = x[..., 96:104], x[..., 104:108]
+    upper = torch.cat([high >> shift & 3 for shift in (0, 2, 4, 6)], -1) << 4
+    scales = (torch.cat([low & 15, low >> 4], -1) | upper).to(torch.int8) - 32
+    return (bits.to(torch.int8) - 4).flatten(1), scales.flatten(1), _float16_at(x, 108)
+
+
 def _q4_k(x: Tensor) -> tuple[Tensor, ...]:
     return _pairs(_nibbles(x[..., 16:], 32)), *_scales_and_minima(x)
 
@@ -102,6 +135,12 @@ def _nibbles(qs: Tensor, width: int) -> Tensor:
     """Bytes (..., n * width) -> (..., 2 * n * width): the lower halves of `width` of them, then the upper."""
     bytes_ = qs.unflatten(-1, (-1, width))
     return torch.cat([bytes_ & 15, bytes_ >> 4], -1).flatten(-2)
+
+
+def _two_bits(qs: Tensor) -> Tensor:
+    """Bytes (..., 64) -> (..., 256): of each 32 of them the lowest two bits, then the next two, ..."""
+    by = torch.tensor([0, 2, 4, 6], dtype=torch.uint8, device=qs.device)[:, None]
+    return (qs.unflatten(-1, (2, 1, 32)) >> by & 3).flatten(-3)
 
 
 def _pairs(bits: Tensor) -> Tensor:
@@ -130,6 +169,10 @@ EQUIVALENT_TYPES: dict[str, tuple[str, Callable[[Tensor], tuple[Tensor, ...]]]] 
     "Q5_0": ("INT8_32", _q5_0),
     "Q5_1": ("INT8_OFFSET", _q5_1),
     "MXFP4": ("FP4_32", _mxfp4),
+    "IQ4_NL": ("INT8_32", _iq4_nl),
+    "IQ4_XS": ("INT8_K16", _iq4_xs),
+    "Q2_K": ("UINT4_K16", _q2_k),
+    "Q3_K": ("INT8_K16", _q3_k),
     "Q4_K": ("UINT4_K", _q4_k),
     "Q5_K": ("INT8_K", _q5_k),
     "Q6_K": ("INT8_K16", _q6_k),

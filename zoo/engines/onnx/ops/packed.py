@@ -1,7 +1,7 @@
 """Products with quantised matrices, and rows of quantised tables, with the numbers of their file.
 
 ONNX Runtime's MatMulNBits multiplies by (code - zero) * scale, with codes of 4 or 8 bits and a scale for each group of
-16 numbers or more; codes of 5 and 6 bits are stored in 8.
+16 numbers or more; codes of 2 and 3 bits are stored in 4, those of 5 and 6 in 8.
 
 By default MatMulNBits rounds x to int8 in each group (its accuracy_level 4), as llama.cpp does.  Offsets (Q4_1,
 K-blocks) are then more columns of the matrix, which are multiplied by the sums of the x of each group.  An offset has
@@ -30,7 +30,9 @@ from ....typing import RawTensor
 from .graph import MICROSOFT, Made, Recipe
 from .symbol import FLOAT, Symbol
 
-FOUR = frozenset({"INT4_32", "UINT4_32", "UINT4_OFFSET", "UINT4_K", "Q4_0", "Q4_1", "Q4_K"})  # types of four bits
+# Types of four bits, and of fewer.
+FOUR = frozenset({"INT4_32", "UINT4_32", "UINT4_OFFSET", "UINT4_K", "UINT4_K16"})
+FOUR |= {"Q4_0", "Q4_1", "Q2_K", "Q3_K", "Q4_K"}
 ROW_GROUP = 128  # the group of a type with one scale for a row
 TILE = 1 << 22  # numbers of a matrix that are converted at a time
 MAX_PRODUCT_ELEMENTS = 1 << 26  # numbers of a matrix in a product; while ONNX Runtime packs one, it is in memory twice
