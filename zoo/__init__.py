@@ -62,6 +62,7 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
     HF_HUB_OFFLINE, ...) apply too.
     lock: a file written by `zoo lock`.  The hashes of all files are compared first, and any difference is a LockError.
     `.report.fingerprint` is then one digest of all files.
+    mmproj: beside a GGUF file, the one that reads images for it, where that is not called mmproj-NAME.gguf.
     graphs: True or False launches the model's kernels with or without CUDA graphs; by default with, on a GPU.
     strict: tensors that no part of the model uses are an error, not a warning.
     trainable: on torch, gradients for `.model.parameters()`, in float32 unless dtype is given.  The task itself always

@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .checkpoint.files import Checkpoint, in_folder, local_checkpoint
+from .checkpoint.files import Checkpoint, in_folder, local_checkpoint, with_mmproj
 from .checkpoint.lock_file import compare, entry_in, locked_checkpoint, read_lock
 from .checkpoint.names import as_name
 from .checkpoint.repository import from_hub
-from .errors import NotFoundError
+from .errors import InputError, NotFoundError
 from .files.download import Request, fetch_file, safetensors_headers
 from .options import DEFAULTS, FIND, Options
 from .weights.files import read_index
@@ -43,17 +43,25 @@ def find(
     `lock`: the files are those of the commit that the lock names, the hub is asked only for what the cache lacks, and
     all bytes are compared with the lock.
 
+    The option `mmproj` is the file of images of a GGUF file, where its name does not say so.
+
     Raises `NotFoundError`, `AccessError`, `OfflineError`, another `HubError` (server or disk trouble), or
     `CheckpointError` where files are not what their names say; `LockError` where the lock does not name the checkpoint,
     where `revision` is not the locked commit, and where a file is missing, different, or not in the lock.
     """
     options = options.update(more, FIND)
+    if options.mmproj is not None and options.lock is not None:
+        raise InputError(
+            "a lock names no mmproj of another name: give one of the two, or call the file mmproj-MODEL.gguf"
+        )
     name = as_name(name_or_folder, options.revision if options.lock is None else None)
     entry = None if options.lock is None else entry_in(read_lock(options.lock), options.lock, name, options.revision)
     if name.is_local:
         found = local_checkpoint(name, with_weights) if entry is None else locked_checkpoint(name, entry)
     else:
         found = from_hub(name, options, entry, with_weights)
+    if options.mmproj is not None:
+        found = with_mmproj(found, options.mmproj)
     return found if entry is None else compare(found, entry)
 
 

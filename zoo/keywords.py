@@ -25,6 +25,7 @@ class FindOptions(HubOptions, total=False):
 class ModelOptions(FindOptions, total=False):
     """The options of a model without a task."""
 
+    mmproj: str | os.PathLike[str] | None
     device: str | None
     dtype: str | None
     weights: Literal["int8", "int4"] | None

@@ -23,6 +23,7 @@ class Options:
     cache_dir: str | os.PathLike[str] | None = None
     token: str | bool | None = None
     lock: str | os.PathLike[str] | None = None
+    mmproj: str | os.PathLike[str] | None = None
     # Placing the model.
     device: str | None = None
     dtype: str | None = None

@@ -75,7 +75,9 @@ def stacked(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {n: np.stack([x[i] for i in sorted(x)]) if isinstance(x, dict) else x for n, x in out.items()}
 
 
-def write_decoder(folder: Path, path: Path, architecture: str, kind: str = "F32", **more: Any) -> Path:
+def write_decoder(
+    folder: Path, path: Path, architecture: str, kind: str = "F32", tokens: str = "pieces", **more: Any
+) -> Path:
     """A checkpoint's folder of a decoder that descends from Llama as a GGUF file of this architecture."""
     config = json.loads((folder / "config.json").read_text())
     writer = gguf.GGUFWriter(path, architecture)
@@ -94,7 +96,10 @@ def write_decoder(folder: Path, path: Path, architecture: str, kind: str = "F32"
     if config.get("head_dim"):
         writer.add_key_length(config["head_dim"])
         writer.add_value_length(config["head_dim"])
-    add_pieces(writer, folder)
+    if tokens == "pieces":
+        add_pieces(writer, folder)
+    else:
+        add_bytes(writer, folder)
     add(writer, more)
     arch = gguf.MODEL_ARCH[architecture.upper().replace("-", "_")]
     names = gguf.get_tensor_name_map(arch, config["num_hidden_layers"])

@@ -128,7 +128,8 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a tensor is missing": ({"left_out": "modality_projection"}, MissingWeightError, "no tensor 'model.connector"),
 }
 OF_OTHERS: dict[str, tuple[dict[str, Any], str]] = {
-    "another projector": ({"clip__projector_type": "gemma3"}, "'gemma3' is not implemented, only"),
+    "another projector": ({"clip__projector_type": "pixtral"}, "'pixtral' is not implemented, only"),
+    "another decoder": ({"clip__projector_type": "gemma3"}, "of gemma3 beside a llama is not implemented"),
     "no projector": ({"clip__projector_type": None}, "projector_type = ''"),
     "another activation": ({"clip__use_gelu": None, "clip__use_silu": True}, "use_gelu = False"),
     "a key that may change it": ({"clip__vision__window_size": 8}, "clip.vision.window_size"),

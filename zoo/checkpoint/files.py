@@ -6,12 +6,12 @@ import json
 import os
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError, HubError, NotFoundError, UnsupportedError, ZooError, nearest
+from ..errors import ConfigError, HubError, InputError, NotFoundError, UnsupportedError, ZooError, nearest
 from ..files.folder import CheckpointFolder
 from ..files.inside import checkpoint_file
 from ..files.json_file import MAX_BYTES, parse_json_list
@@ -229,6 +229,27 @@ def in_gguf(name: str, folder: Path, file: str, revision: str | None) -> Checkpo
         return Checkpoint(name, folder, revision, tuple(parts), paths, contents, opened=source)
     except OSError as error:
         raise HubError(f"cannot read {folder / file}: {error}") from error
+
+
+def with_mmproj(found: Checkpoint, mmproj: str | os.PathLike[str]) -> Checkpoint:
+    """The checkpoint in a GGUF file, with a file of images that the user names; ZooError where this does not fit."""
+    from ..weights.gguf.images import BothFiles, BothFolder, MmprojFile
+    from ..weights.gguf.source import GGUFFile
+
+    if not (isinstance(mmproj, str | os.PathLike) and os.fspath(mmproj)):
+        raise InputError(f"mmproj is {mmproj!r}, expected the path of a file")
+    path, opened = Path(mmproj).expanduser(), found.opened
+    texts = opened.texts if isinstance(opened, BothFiles) else opened
+    if not isinstance(texts, GGUFFile):
+        raise InputError(f"mmproj is for a GGUF file, and {found.name} is none: its own files have what reads images")
+    if not path.is_file():
+        raise NotFoundError(f"mmproj: there is no file {str(mmproj)!r}")
+    try:
+        both = BothFiles(texts, images := MmprojFile(path))
+        whole = BothFolder(texts.path, texts.header, images)
+    except OSError as error:
+        raise HubError(f"cannot read {path}: {error}") from error
+    return replace(found, weights=tuple(both.files), contents=whole, opened=both)
 
 
 def in_folder(name: str, folder: Path, revision: str | None, weights: bool, index: Index | None = None) -> Checkpoint:

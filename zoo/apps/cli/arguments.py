@@ -81,6 +81,11 @@ def _add_lock(add: Add) -> None:
     add("--lock", metavar="FILE", help="load exactly the files of this lock file (see zoo lock)")
 
 
+def _mmproj(add: Add) -> None:
+    named = "the file that reads images for a GGUF file NAME, where it is not called mmproj-NAME"
+    add.group(LOADING)("--mmproj", metavar="FILE", help=named)
+
+
 def _on(add: Add) -> None:
     add = add.group(ENGINE)
     device = "cpu (NumPy); onnx, onnx:cuda, ... (ONNX Runtime); openvino; cuda, cuda:1, torch:cpu (torch); auto "
@@ -343,9 +348,9 @@ def _map(add: Add) -> None:
 
 
 ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
-    "run": (_add_name, _hub, _as_json, _add_lock, _add_device, _threads, _run),
+    "run": (_add_name, _hub, _as_json, _add_lock, _mmproj, _add_device, _threads, _run),
     "embed": (_add_name, _hub, _add_lock, _add_device, _threads, _embed),
-    "chat": (_add_name, _hub, _add_lock, _add_device, _threads, _chat),
+    "chat": (_add_name, _hub, _add_lock, _mmproj, _add_device, _threads, _chat),
     "info": (_add_name, _hub, _as_json, _add_lock, _info),
     "families": (_as_json,),
     "doctor": (_as_json,),
@@ -359,6 +364,6 @@ ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
     "finetune": (_hub, _add_lock, _finetune),
     "example": (_example,),
     "demo": (_finding, _add_lock, _threads, _on, _offline, _demo),
-    "serve": (_hub, _add_lock, _add_device, _threads, _finding, _serve),
+    "serve": (_hub, _add_lock, _mmproj, _add_device, _threads, _finding, _serve),
     "map": (_add_name, _hub, _add_lock, _add_device, _threads, _map),
 }

@@ -123,7 +123,7 @@ def _load_writer(args: argparse.Namespace) -> Any:
                 return load(args, "image-text-to-text")
         kind: TaskKind | None = None
         with suppress(ZooError):  # the first error is that of its files
-            where = {name: getattr(args, name) for name in ("revision", "local_files_only", "lock")}
+            where = {name: getattr(args, name) for name in ("revision", "local_files_only", "lock", "mmproj")}
             kind = find_task(args.name, **where).kind
         if kind is None or kind.streams:
             raise

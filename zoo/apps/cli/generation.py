@@ -16,8 +16,8 @@ from .wrapping import WordStream, terminal_columns
 
 def loading_of(args: argparse.Namespace) -> dict[str, Any]:
     """The options of `zoo.load` on the command line."""
-    names = ("device", "dtype", "weights", "revision", "local_files_only", "lock", "graphs")
-    return {name: getattr(args, name) for name in names}
+    names = ("device", "dtype", "weights", "revision", "local_files_only", "lock", "graphs", "mmproj")
+    return {name: getattr(args, name) for name in names if name in args}
 
 
 def load(args: argparse.Namespace, task: str | None, **more: Any) -> Any:

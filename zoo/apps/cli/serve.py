@@ -24,6 +24,8 @@ def serve(args: argparse.Namespace) -> None:
     for name in ("detection", "structure", "no_detection", "ocr", "reader"):
         if getattr(args, name) and not args.tables:
             raise UsageError(f"--{name.replace('_', '-')} is for /v1/tables: add --tables")
+    if args.mmproj and len(args.names) != 1:
+        raise UsageError(f"--mmproj is for one NAME, and there are {len(args.names)}")
     for package in PACKAGES:  # a missing one is reported before anything else
         import_optional(package, "the server", "serve")
     from ..serve.isolated import IsolatedModels
@@ -46,7 +48,7 @@ def serve(args: argparse.Namespace) -> None:
     tables = extractor_config(args, **loading) if args.tables else None
     settings = {
         **loading,
-        **{name: getattr(args, name) for name in ("dtype", "weights", "revision", "graphs")},
+        **{name: getattr(args, name) for name in ("dtype", "weights", "revision", "graphs", "mmproj")},
         "queue": args.max_queue,
         "rows": args.max_rows,
         "context": args.context,

@@ -175,12 +175,12 @@ class CLIPVisionModel(CLIPVision):
 
     is_base_model = True
 
-    def __init__(self, w: Weights, cfg: CLIPVisionConfig):
+    def __init__(self, w: Weights, cfg: CLIPVisionConfig, norm: bool = True):
         self.config, D = cfg, cfg.hidden_size
         self.embeddings = ImageEmbeddings(w / "embeddings", cfg)
         self.pre_norm = LayerNorm(w / "pre_layrnorm", D, cfg.layer_norm_eps)
         self.layers = [Layer(w / "encoder.layers" / i, cfg) for i in range(cfg.num_hidden_layers)]
-        self.norm = LayerNorm(w / "post_layernorm", D, cfg.layer_norm_eps)
+        self.norm = LayerNorm(w / "post_layernorm", D, cfg.layer_norm_eps) if norm else None
 
     def encode(self, p: ImageInputs) -> Array:
         """-> (C, N, D) of every token."""
@@ -191,6 +191,7 @@ class CLIPVisionModel(CLIPVision):
 
     def forward(self, p: ImageInputs) -> CLIPEncoderOutput:
         x = self.encode(p)
+        assert self.norm is not None
         return CLIPEncoderOutput(x, self.norm(x[:, 0]))
 
 

@@ -14,6 +14,7 @@ from ...inputs.image_text import ImageTextCausalLM, ImageTextModel
 from ...nn import Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
+from ..clip.config import CLIPVisionConfig
 from ..clip.model import CLIPVisionModel
 from ..llama3.config import LlamaConfig
 from ..llama3.model import LlamaForCausalLM, LlamaModel
@@ -38,11 +39,14 @@ class LlavaModelOutput(NamedTuple):
 
 
 class VisionTower(CLIPVisionModel):
-    """CLIP's stack, up to the layer that the decoder reads.  The layers after it are only in the file."""
+    """CLIP's stack, up to the layer that the decoder reads.  What comes after it is only in the file, if at all."""
 
     inputs = ()
     layers_read: int
     skips_class_token: bool
+
+    def __init__(self, w: Weights, cfg: CLIPVisionConfig):
+        super().__init__(w, cfg, norm="post_layernorm" in w)
 
     def encode(self, p: ImageInputs) -> Array:
         """-> (N, I, E)."""

@@ -22,7 +22,8 @@ class Names:
     layer: Mapping[str, str]
     layers: str  # the layers' name in transformers: "model.layers"
     rotated: tuple[str, ...] = ()
-    norms_from_1: bool = False  # the weights of norms are 1 more than transformers'
+    norms_from_1: bool = False  # the weights of norms, by the end of their names, are 1 more than transformers'
+    norm_end: str = "norm.weight"
     ignored: tuple[str, ...] = ()  # in the config already
 
     def to_transformers(self, name: str) -> str | None:

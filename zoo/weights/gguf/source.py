@@ -53,7 +53,7 @@ class GGUFFile(ListedFile):
             stored = QuantRows(QUANT_TYPES[entry.dtype], entry.shape[-1], (stored.array,))
             if len(entry.shape) != 2:
                 stored = RawTensor(stored.check(name).dequantise().reshape(entry.shape), "F32")
-        if self._names.norms_from_1 and name.endswith("norm.weight"):
+        if self._names.norms_from_1 and name.endswith(self._names.norm_end):
             rows = (np.asarray(stored.arrays[0] if isinstance(stored, QuantRows) else stored.array).reshape(1, -1),)
             norm = QuantRows(QUANT_TYPES[entry.dtype], entry.shape[-1], rows).dequantise()
             return RawTensor(norm.reshape(entry.shape) - np.float32(1), "F32")

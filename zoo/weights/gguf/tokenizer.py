@@ -96,6 +96,14 @@ class GGUFTokenizer:
             text = self.m.text(HUGGING_FACE, None)
         return text.encode() if text else None
 
+    def rename(self, index: int, text: str) -> None:
+        """Call a token otherwise, and let no text be cut through it."""
+        old, self.tokens.texts = self.tokens.texts[index], list(self.tokens.texts)
+        self.tokens.texts[index] = text
+        self.tokens.types = self.tokens.types.copy()
+        self.tokens.types[index] = CONTROL
+        self.roles = {role: text if token == old else token for role, token in self.roles.items()}
+
     def json(self) -> dict[str, Any]:
         """The object of a tokenizer.json, made of the tokens."""
         with _as_tokenizer_errors():
