@@ -121,7 +121,7 @@ def reasoning_of(task: Any, ids: Sequence[int], messages: Sequence[Mapping[str, 
 
     ids: of the prompt.  goes_on: the answer continues the last message, which may have opened its reasoning.
     """
-    if not any(CLOSE in source for source in task.template.sources.values()):
+    if task.template is None or not any(CLOSE in source for source in task.template.sources.values()):
         return None
     if goes_on and isinstance(content := messages[-1].get("content"), str) and OPEN in content:
         return CLOSE not in content

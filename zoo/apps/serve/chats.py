@@ -41,8 +41,7 @@ class Answer(NamedTuple):
 async def begin_answer(one: Served, models: Models, asked: ChatRequest) -> Answer:
     """Queue the answers to a request; ApiError for what the model cannot do."""
     if one.task.template is None:
-        problem = f"{one.id} has no chat template: it was trained to go on from a text (/v1/completions)"
-        raise ApiError(400, problem, code="no_chat_template", param="model")
+        _check_plain(one, asked)
     tools = asked.tools if asked.tools and asked.tool_choice != "none" else None
     calls = names_of(tools) if tools else set[str]()
     shown = ({} if tools is None else {"tools": tools}) | _template_arguments(one, asked)
@@ -144,6 +143,17 @@ def _chat_ids(task: Any, messages: list[dict[str, Any]], shown: dict[str, Any], 
     return ids
 
 
+def _check_plain(one: Served, asked: ChatRequest) -> None:
+    """ApiError for a request that needs a chat template: without one a model of images answers one message alone."""
+    problem = f"{one.id} has no chat template"
+    if one.task.reads != "image":
+        problem += ": it was trained to go on from a text (/v1/completions)"
+        raise ApiError(400, problem, code="no_chat_template", param="model")
+    for name in ("tools", "continue_final_message"):
+        if getattr(asked, name):
+            raise ApiError(400, f"{problem}, which {name} needs", code="no_chat_template", param=name)
+
+
 def _template_arguments(one: Served, asked: ChatRequest) -> dict[str, Any]:
     """What a request says to the chat template; ApiError for a variable that no template of the checkpoint has."""
     named = {name: getattr(asked, name) for name in ("enable_thinking", "reasoning_effort")}
@@ -153,7 +163,8 @@ def _template_arguments(one: Served, asked: ChatRequest) -> dict[str, Any]:
         if name in variables and variables[name] != value:
             raise ApiError(400, f"{name} is {variables[name]!r}, and in chat_template_kwargs {value!r:.50}", param=name)
         variables[name], field[name] = value, "chat_template_kwargs"
-    known = {word for source in one.task.template.sources.values() for word in re.findall(r"[A-Za-z_]\w*", source)}
+    sources = one.task.template.sources.values() if one.task.template else ()
+    known = {word for source in sources for word in re.findall(r"[A-Za-z_]\w*", source)}
     for name in variables:
         refuse_if(name in RESERVED_VARIABLES, "chat_template_kwargs", f"{name!r:.50} has a field of its own, or none")
         refuse_if(name not in known, field[name] or name, f"the chat template of {one.id} has no variable {name!r:.50}")
