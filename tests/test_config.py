@@ -101,6 +101,7 @@ OF_PARTS = (
     "metaclip_2",
     "gemma3",
     "paligemma",
+    "parakeet_ctc",
     "pp_doclayout_v2",
     "qwen2_5_vl",
     "qwen2_vl",

@@ -734,6 +734,14 @@ FAMILIES: dict[str, Family] = {
     "wav2vec2-bert": Family(module="zoo.models.wav2vec2_bert", prefix="Wav2Vec2Bert", **_SPEECH),
     "unispeech": Family(module="zoo.models.unispeech", prefix="UniSpeech", **_SPEECH),
     "unispeech-sat": Family(module="zoo.models.unispeech_sat", prefix="UniSpeechSat", **_SPEECH),
+    "parakeet_ctc": Family(
+        module="zoo.models.parakeet",
+        prefix="Parakeet",
+        heads=("ForCTC",),
+        reads=("audio",),
+        names={"Config": "ParakeetCTCConfig"},
+        stages={"layer": "encoder.layers"},
+    ),
     "trocr": Family(
         module="zoo.models.trocr",
         prefix="TrOCR",

@@ -83,14 +83,8 @@ class FeatureExtractor:
 
     @cached_property
     def filters(self) -> np.ndarray:
-        """Triangles of equal area over the frequencies (N, n_fft / 2 + 1), on Slaney's mel scale."""
-        most = LOG_MEL + np.log(HIGHEST_HZ / LOG_FROM) / LOG_STEP
-        mels = np.linspace(0.0, most, self.feature_size + 2)
-        edges = np.where(mels < LOG_MEL, 200.0 * mels / 3.0, LOG_FROM * np.exp(LOG_STEP * (mels - LOG_MEL)))
-        at = np.linspace(0, self.sampling_rate // 2, self.n_fft // 2 + 1)
-        slopes, width = edges[:, None] - at, np.diff(edges)[:, None]
-        triangles = np.maximum(0, np.minimum(-slopes[:-2] / width[:-1], slopes[2:] / width[1:]))
-        return triangles * (2.0 / (edges[2:] - edges[:-2]))[:, None]
+        """See `slaney_filters`."""
+        return slaney_filters(self.feature_size, self.n_fft, self.sampling_rate, HIGHEST_HZ)
 
     def __call__(self, samples: np.ndarray) -> np.ndarray:
         """samples (n,), -1 ... 1, at most a window, the rest is silence -> (N, W) float32."""
@@ -120,6 +114,17 @@ class FeatureExtractor:
         window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(self.n_fft) / self.n_fft)
         power = np.abs(np.fft.rfft(frames * window)) ** 2  # (W, n_fft / 2 + 1)
         return np.log10(np.maximum(self.filters @ power.T, MIN_POWER)).astype(np.float32)
+
+
+def slaney_filters(bins: int, size: int, sampling_rate: int, highest: float) -> np.ndarray:
+    """Triangles of equal area over the frequencies (N, size / 2 + 1), on Slaney's mel scale, up to `highest` Hz."""
+    most = LOG_MEL + np.log(highest / LOG_FROM) / LOG_STEP
+    mels = np.linspace(0.0, most, bins + 2)
+    edges = np.where(mels < LOG_MEL, 200.0 * mels / 3.0, LOG_FROM * np.exp(LOG_STEP * (mels - LOG_MEL)))
+    at = np.linspace(0, sampling_rate // 2, size // 2 + 1)
+    slopes, width = edges[:, None] - at, np.diff(edges)[:, None]
+    triangles = np.maximum(0, np.minimum(-slopes[:-2] / width[:-1], slopes[2:] / width[1:]))
+    return triangles * (2.0 / (edges[2:] - edges[:-2]))[:, None]
 
 
 def normal(logs: np.ndarray, highest: float) -> np.ndarray:

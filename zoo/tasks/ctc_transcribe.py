@@ -15,11 +15,13 @@ import numpy as np
 from ..audio import AudioInput, reader
 from ..audio.features import FILE
 from ..audio.frames import FrameExtractor
+from ..audio.mel_frames import MelExtractor
 from ..audio.waveform import WaveformExtractor, windows
 from ..errors import InputError, ZooError
 from ..inputs.frames import FrameModel
 from ..inputs.waveform import WaveformModel
 from ..pretrained import Pretrained
+from ..text.ctc_pieces import CtcPieces
 from ..text.ctc_vocabulary import CtcVocabulary, Span
 from .arguments import check_count, collect_results, result_or_error
 from .base import Task
@@ -30,6 +32,7 @@ from .transcription import PARTS, Segment, Transcription, Transcriptions, Word
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
 
+Extractor = WaveformExtractor | FrameExtractor | MelExtractor
 CHUNK_SECONDS = 30.0  # a window; a recording that is not longer is one
 STRIDES = 6  # a window's length by that of what it shares with a neighbour, as in transformers' pipeline
 MAX_CHUNK_SECONDS = 600.0  # memory grows with the square of a window's length
@@ -54,7 +57,7 @@ class CtcTranscribe(Task):
     def __init__(
         self,
         model: Pretrained,
-        features: WaveformExtractor | FrameExtractor,
+        features: Extractor,
         tokenizer: CtcVocabulary,
         checkpoint: Checkpoint | None = None,
     ):
@@ -65,9 +68,12 @@ class CtcTranscribe(Task):
 
     @classmethod
     def parts_of(cls, checkpoint: Checkpoint) -> dict[str, Any]:
-        kind = FrameExtractor if hasattr(checkpoint.config, "frame_size") else WaveformExtractor
-        classes = {"features": kind, "tokenizer": CtcVocabulary}
-        return {name: part.from_folder(checkpoint.contents) for name, part in classes.items()}
+        files, kind = checkpoint.contents, WaveformExtractor
+        if hasattr(checkpoint.config, "frame_size"):
+            kind = MelExtractor if hasattr(checkpoint.config, "num_mel_bins") else FrameExtractor
+        pieces = files.has(CtcPieces.file) and not files.has(CtcVocabulary.file)
+        tokenizer = (CtcPieces if pieces else CtcVocabulary).from_folder(files)
+        return {"features": kind.from_folder(files), "tokenizer": tokenizer}
 
     def extra_files(self) -> list[str]:
         return [FILE]
@@ -219,9 +225,7 @@ def _phrases(words: Iterable[Span], pause: float, space: int) -> Iterator[list[S
 class _Hearing:
     """A recording that is being heard, window by window."""
 
-    def __init__(
-        self, features: WaveformExtractor | FrameExtractor, sizes: tuple[int, int, int], recording: AudioInput
-    ):
+    def __init__(self, features: Extractor, sizes: tuple[int, int, int], recording: AudioInput):
         self.samples, self.ids = 0, list[np.ndarray]()
         self.window: np.ndarray | None = None
         self._sides = 0, 0
@@ -241,4 +245,4 @@ class _Hearing:
         assert self.window is not None
         count = round(len(self.window) / samples_per_state)
         left, right = (round(side / samples_per_state) for side in self._sides)
-        self.ids.append(ids[left : count - right])
+        self.ids.append(ids[left : count - right if right else None])

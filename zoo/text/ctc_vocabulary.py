@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class CtcVocabulary:
     blank: the id that means none.  delimiter: the character between words, which is written as `space`; None: there is
     none.  lowers: True if texts are written in small letters.  tidies: and without spaces before punctuation.
     """
+
+    file: ClassVar[str] = FILE
 
     characters: Mapping[int, str]
     blank: int
@@ -89,8 +91,8 @@ class CtcVocabulary:
         """TokenizerError if a model with so many logits never writes the blank."""
         if self.blank >= count:
             raise TokenizerError(
-                f"{self.folder.where(FILE)}: the blank, {self.characters[self.blank]!r}, has the id {self.blank}, and "
-                f"the model has {count} logits (vocab_size in config.json): one of the two is another checkpoint's"
+                f"{self.folder.where(self.file)}: the blank, {self.characters[self.blank]!r}, has the id {self.blank}, "
+                f"and the model has {count} logits (vocab_size in config.json): one of the two is another checkpoint's"
             )
 
     def spans(self, ids: np.ndarray) -> list[Span]:
