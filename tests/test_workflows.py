@@ -65,3 +65,12 @@ def test_the_nightly_commands_are_parsed():
     assert [one for one in named if one] == [names, small]  # the others take every built checkpoint
     (lock,) = (shlex.split(run)[1:] for run in runs if re.match("zoo (?!parity)", run))
     assert _parse(lock)[0].names == names
+
+
+def test_every_row_of_the_trained_suite_runs_at_night():
+    pytest.importorskip("torch", reason="needs torch, which parity's reference runs on")
+    from parity.trained.__main__ import ROWS
+
+    path = next(path for path in WORKFLOWS if path.name == "nightly.yml")
+    jobs = yaml.safe_load(path.read_text())["jobs"]["trained"]["strategy"]["matrix"]["include"]
+    assert sorted(row for job in jobs for row in job["rows"].split()) == sorted(ROWS)
