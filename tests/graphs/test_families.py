@@ -52,4 +52,5 @@ def test_a_graph_is_the_model(name, tmp_path, running):
         found = arrays(traced.signature.result(model.forward, session.run(None, feed)))
         for a, b in zip(found, arrays(model.forward(*given)), strict=True):
             assert a.shape == b.shape
-            assert np.linalg.norm(a - b) <= 1e-5 * max(np.linalg.norm(b), b.size**0.5)
+            # Rounding alone gives up to 1.05e-5 (PP-LCNetV3, whose random layers cancel, on a Zen 5).
+            assert np.linalg.norm(a - b) <= 5e-5 * max(np.linalg.norm(b), b.size**0.5)
