@@ -73,6 +73,7 @@ def made_of(model, batches):
 
 # Detectors have many roles and large inputs; `detr-resnet-50` is the quickest.
 LONG = {"rtdetr_r50vd", "rtdetr_v2_r50vd", "table-transformer-structure-recognition-v1.1-all"}
+LONG |= {"pp-doclayout-v2", "pp-doclayout-v3"}
 
 
 @pytest.mark.parametrize(

@@ -58,14 +58,14 @@ def test_what_a_layer_keeps_of_a_grid_is_kept_for_the_graph(model, runner):
     """Other sizes between replays: the positions of the first grid are still where the graph reads them."""
     own = model("beit-base-patch16-224")
     Y, X = own.config.image
-    pixels = {rows: np.random.default_rng(rows).standard_normal((1, Y * rows, X, 3)) for rows in (1, 2, 3)}
+    pixels = {rows: np.random.default_rng(rows).standard_normal((1, Y * rows, X, 3)) for rows in (1, 2)}
     wanted = {rows: own(x) for rows, x in pixels.items()}
     for _ in range(4):
-        for rows in (1, 2, 3):
+        for rows in (1, 2):
             check(runner(own, pixels[rows]), wanted[rows])
             gc.collect()
             torch.full((50, 50), float("nan"))
-    assert len(runner) == 3
+    assert len(runner) == 2
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs the tape of torch's CPU calls, which shows what they read")

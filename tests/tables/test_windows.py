@@ -52,7 +52,7 @@ def test_a_hundred_rows_and_thirty_columns(ruled: bool):
     (found,) = extract(image, words)
     assert found.shape == (100, 30)
     assert found.rows() == texts
-    (found,) = extract(image)
+    (found,) = TableExtractor(detection=None, ocr="none")(image)
     assert found.shape == (100, 30)
     assert all(cell.row_span == cell.column_span == 1 for cell in found.cells)
 
