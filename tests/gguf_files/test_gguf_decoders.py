@@ -29,6 +29,7 @@ EXPERTS = {"num_experts": 4, "moe_intermediate_size": 32}
 # Architecture -> model_type, fields of the config, and metadata of the architecture.
 DECODERS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "qwen2": ("qwen2", {"rope_theta": 1e6, "tie_word_embeddings": True}, {}),
+    "qwen2vl": ("qwen2", {"rope_theta": 1e6, "tie_word_embeddings": True}, {"rope__dimension_sections": [2, 1, 1, 0]}),
     "qwen3": ("qwen3", {"head_dim": 16}, {}),
     "qwen3moe": (
         "qwen3_moe",

@@ -1,4 +1,4 @@
-"""Gemma 3 and LLaVA in two GGUF files, as llama.cpp's converters write them: the texts and the encoder of images."""
+"""Gemma 3, LLaVA and Qwen's models in two GGUF files, as llama.cpp's converters write them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ from PIL import Image
 from safetensors.numpy import save_file
 
 import zoo
-from tests.image_text_checkpoint import TEMPLATE, write_gemma3_checkpoint, write_llava_checkpoint
+from tests.image_text_checkpoint import (
+    TEMPLATE,
+    write_gemma3_checkpoint,
+    write_llava_checkpoint,
+    write_qwen_vl_checkpoint,
+)
 from zoo.apps.cli import main
 from zoo.errors import ConfigError, InputError, NotFoundError, UnsupportedError
 from zoo.loading import load_model
 
-IMAGES = ("model.vision_tower.", "model.multi_modal_projector.")
+IMAGES = ("model.vision_tower.", "model.multi_modal_projector.", "model.visual.", "visual.")
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +42,24 @@ def llava(tmp_path_factory) -> Path:
     return write_llava_checkpoint(tmp_path_factory.mktemp("llava") / "model")
 
 
+@pytest.fixture(scope="module")
+def qwen2_vl(tmp_path_factory) -> Path:
+    return write_qwen_vl_checkpoint(tmp_path_factory.mktemp("qwen2") / "model")
+
+
+@pytest.fixture(scope="module")
+def qwen2_5_vl(tmp_path_factory) -> Path:
+    folder = write_qwen_vl_checkpoint(tmp_path_factory.mktemp("qwen2.5") / "model", "Qwen2.5-VL-3B-Instruct")
+    config = json.loads((folder / "config.json").read_text())
+    config["vision_config"]["window_size"] = 112  # as all have it
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
 def write_texts(folder: Path, path: Path, place: str | None = None, json_of_it: bool = True, **more: Any) -> Path:
     """The decoder of a checkpoint.  place: a name for its token of images instead."""
     config = json.loads((folder / "config.json").read_text())
-    text, alone = config["text_config"], path.parent / "texts"
+    text, alone = config.get("text_config", config), path.parent / "texts"
     shutil.rmtree(alone, ignore_errors=True)
     alone.mkdir(parents=True)
     theta = {"rope_theta": 1e6 if config["model_type"] == "gemma3" else 1e4, "rms_norm_eps": 1e-6}
@@ -63,6 +82,11 @@ def write_texts(folder: Path, path: Path, place: str | None = None, json_of_it: 
         given |= {"gemma3__attention__sliding_window": text["sliding_window"], "gemma3__rope__scaling__type": "linear"}
         given |= {"gemma3__attention__sliding_window_pattern": 3, "gemma3__rope__scaling__factor": 8.0}
         written = write_decoder(alone, path, "gemma3", tokens="bytes", **given)
+    elif config["model_type"].startswith("qwen"):
+        marks = "<|vision_start|><|image_pad|><|vision_end|>"
+        given["tokenizer__chat_template"] = TEMPLATE.replace("<image>", marks)
+        given["qwen2vl__rope__dimension_sections"] = [*text["rope_scaling"]["mrope_section"], 0]
+        written = write_decoder(alone, path, "qwen2vl", tokens="bytes", **given)
     else:
         written = write_llama(alone, path, tokens="bytes", **given)
     shutil.rmtree(alone)
@@ -128,7 +152,51 @@ def write_llava_images(folder: Path, path: Path, feature_layer: bool = True, **m
     return finish(writer, path)
 
 
+def write_qwen_images(folder: Path, path: Path, kind: str = "F32", **more: Any) -> Path:
+    """As convert_hf_to_gguf.py: queries, keys and values apart, and the frames of the patches' weight."""
+    config = json.loads((folder / "config.json").read_text())
+    vision, processor = config["vision_config"], json.loads((folder / "preprocessor_config.json").read_text())
+    text, windows = config.get("text_config", config), config["model_type"] == "qwen2_5_vl"
+    writer = gguf.GGUFWriter(path, "clip")
+    writer.add_clip_has_vision_encoder(True)
+    writer.add_clip_projector_type("qwen2.5vl_merger" if windows else "qwen2vl_merger")
+    writer.add_vision_projection_dim(text["hidden_size"])
+    writer.add_vision_image_size(560)
+    writer.add_vision_patch_size(vision["patch_size"])
+    writer.add_vision_embedding_length(vision["hidden_size" if windows else "embed_dim"])
+    writer.add_vision_feed_forward_length(vision["intermediate_size" if windows else "hidden_size"])
+    writer.add_vision_block_count(vision["depth"])
+    writer.add_vision_head_count(vision["num_heads"])
+    writer.add_vision_attention_layernorm_eps(1e-6)
+    writer.add_vision_image_mean(processor["image_mean"])
+    writer.add_vision_image_std(processor["image_std"])
+    bounds = {"min": processor["size"]["shortest_edge"], "max": processor["size"]["longest_edge"]}
+    for name, count in bounds.items():
+        writer.add_uint32(f"clip.vision.image_{name}_pixels", count)
+    if windows:
+        writer.add_vision_use_silu(True)
+        writer.add_vision_n_wa_pattern(vision["fullatt_block_indexes"][0] + 1)
+    add(writer, more)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, max(vision["depth"], 3))
+
+    def put_as(name: str, x: np.ndarray) -> None:
+        put(writer, str(names.get_name(name, try_suffixes=(".weight", ".bias"))), x, kind)
+
+    for name, x in tensors_of(folder).items():
+        hub = name.removeprefix("model.")
+        if "patch_embed" in name:
+            for i, end in enumerate(("", ".1")):
+                writer.add_tensor(f"v.patch_embd.weight{end}", np.ascontiguousarray(x[:, :, i]))
+        elif ".qkv." in name:
+            for part, letter in zip(np.split(x, 3), "qkv", strict=True):
+                put_as(hub.replace("qkv", letter), part)
+        elif name.startswith(IMAGES):
+            put_as(hub, x)
+    return finish(writer, path)
+
+
 WRITERS = {"gemma3": write_gemma3_images, "llava": write_llava_images}
+WRITERS |= dict.fromkeys(("qwen2_vl", "qwen2_5_vl"), write_qwen_images)
 
 
 @pytest.mark.parametrize("family", WRITERS)
@@ -138,6 +206,8 @@ def test_both_files_are_the_checkpoint(family, request, tmp_path, rng):
     ours, theirs = load_model(write_texts(folder, tmp_path / "m.gguf")), load_model(folder)
     given = theirs.example(rows=2)
     np.testing.assert_allclose(ours(**given), theirs(**given), rtol=1e-5, atol=1e-5)
+    layers = [getattr(model.config.vision_config, "fullatt_block_indexes", None) for model in (ours, theirs)]
+    assert layers[0] == layers[1]
     assert not ours.report.unused
     assert not ours.report.new
     image = rng.integers(0, 256, (60, 60, 3), np.uint8)
@@ -201,6 +271,22 @@ def test_commands_take_an_mmproj(llava, tmp_path, rng, capsys, monkeypatch):
     assert "--mmproj is for one NAME, and there are 2" in capsys.readouterr().err
 
 
+def test_blocks_of_parts_are_joined(qwen2_vl, tmp_path):
+    write_qwen_images(qwen2_vl, tmp_path / "mmproj-m.gguf", "Q8_0")
+    packed, plain = load_model(write_texts(qwen2_vl, tmp_path / "m.gguf")), load_model(qwen2_vl)
+    given = plain.example(rows=1)
+    difference = np.abs(packed(**given) - plain(**given)).max()
+    assert 1e-6 < difference < 0.3 * np.abs(plain(**given)).max()
+
+
+def test_texts_alone_are_a_qwen2(qwen2_vl, tmp_path):
+    texts, whole = load_model(write_texts(qwen2_vl, tmp_path / "m.gguf")), load_model(qwen2_vl)
+    assert texts.architecture == "Qwen2ForCausalLM"
+    given = texts.example(rows=2)
+    given["input_ids"] %= whole.config.image_token_id
+    np.testing.assert_allclose(texts(**given), whole(**given), rtol=1e-5, atol=1e-5)
+
+
 def test_a_server_takes_an_mmproj(llava, tmp_path):
     for package in ("starlette", "msgspec", "prometheus_client"):
         pytest.importorskip(package, reason=f"needs {package}, of the extra serve")
@@ -238,6 +324,9 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
         {"clip__vision__feature_layer": [1, 2]},
         r"feature_layer = \[1, 2\] is not implemented",
     ),
+    "an epsilon": ("qwen2_5_vl", {"clip__vision__attention__layer_norm_epsilon": 1e-5}, "only 1e-06 is"),
+    "no windows": ("qwen2_5_vl", {"clip__vision__n_wa_pattern": 0}, "n_wa_pattern = 0 is not implemented"),
+    "another gate": ("qwen2_5_vl", {"clip__use_silu": False}, "use_silu = False is not implemented for qwen2_5_vl"),
     "tiles": ("llava", {"clip__vision__image_grid_pinpoints": [32, 64]}, "image_grid_pinpoints is not implemented"),
 }
 

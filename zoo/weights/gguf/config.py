@@ -110,7 +110,7 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
         ),
         "rope_theta": m.number("rope.freq_base", 10000.0),
         "rope_scaling": _scaling(m),
-        "attention_bias": "blk.0.attn_q.bias" in tensors and own != "qwen2",
+        "attention_bias": "blk.0.attn_q.bias" in tensors and own not in ("qwen2", "qwen2vl"),
         "mlp_bias": "blk.0.ffn_up.bias" in tensors,
         "tie_word_embeddings": "output.weight" not in tensors,
         "bos_token_id": token_id(m, "bos", vocabulary),
@@ -125,7 +125,7 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
 
 # llama.cpp's name of an architecture -> transformers' model_type, if it is another.
 MODEL_TYPES = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe", "command-r": "cohere", "phi2": "phi"}
-MODEL_TYPES |= {"hunyuan-dense": "hunyuan_v1_dense", "gpt-oss": "gpt_oss"}
+MODEL_TYPES |= {"hunyuan-dense": "hunyuan_v1_dense", "gpt-oss": "gpt_oss", "qwen2vl": "qwen2"}
 # The same for files with experts.
 EXPERT_MODEL_TYPES = {"llama": "mixtral"}
 WINDOW_ARCHITECTURES = (
@@ -168,6 +168,12 @@ def _gemma2(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
 
 
 # Architecture -> the settings that it alone has.
+def _qwen2vl(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
+    """A text alone has a Qwen2's positions: those in time, height and width are the same."""
+    m.numbers("rope.dimension_sections", None)
+    return {}
+
+
 SETTINGS: dict[str, Callable[[Metadata, Mapping[str, TensorEntry]], dict[str, Any]]] = {
     "gemma": lambda m, tensors: {"hidden_act": "gelu_pytorch_tanh"},
     "phi2": lambda m, tensors: {"hidden_act": "gelu_new"},
@@ -185,6 +191,7 @@ SETTINGS: dict[str, Callable[[Metadata, Mapping[str, TensorEntry]], dict[str, An
     },
     "stablelm": _stablelm,
     "gemma2": _gemma2,
+    "qwen2vl": _qwen2vl,
     "gpt-oss": lambda m, tensors: {"rope_scaling": _without_rounding(_scaling(m))},
 }
 

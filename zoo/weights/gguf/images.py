@@ -11,6 +11,8 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
+import numpy as np
+
 from ...errors import ConfigError, MissingWeightError, UnsupportedError, ZooError, nearest
 from ...quant import QuantRows
 from ...typing import RawTensor
@@ -25,7 +27,6 @@ PREFIX = "mmproj-"
 _TYPE = re.compile(r"[-._](?:bf16|f16|f32|fp16|fp32|i?q[2-8](?:_\w+)?)$", re.IGNORECASE)
 CONFIG, IMAGES, TOKENIZER_CONFIG = "config.json", "preprocessor_config.json", "tokenizer_config.json"
 _OWN_NAMES = Names({}, {}, "")
-_CLASS_TOKEN = "v.class_embd"  # without ".weight"
 # What changes nothing in what the encoder computes, or follows from tensors.
 _UNUSED_KEYS = ("has_text_encoder", "has_vision_encoder", "has_audio_encoder", "has_llava_projector")
 _UNUSED_KEYS += ("vision.projection_dim",)
@@ -60,22 +61,21 @@ class MmprojFile(GGUFFile):
         first = self.header.tensors.get("v.blk.0.ffn_down.weight")
         # As llama.cpp has it: older converters took what is down for what is up.
         is_swapped = first is not None and first.shape[-1:] == (m.integer("vision.embedding_length"),)
-        names = self._names = self.kind.names_of(is_swapped)
-        own = {name: self._to_transformers(names, name) for name in self._entries}
+        self._names = self.kind.names_of(is_swapped)
+        own = {name: self._to_transformers(name) for name in self._entries}
         self._origin = {own[name]: name for name in own}
         self._entries = {own[name]: entry for name, entry in self._entries.items()}
 
-    def _to_transformers(self, names: Names, name: str) -> str:
-        if name == _CLASS_TOKEN:
-            return f"{self.kind.tower}.embeddings.class_embedding"
-        found = names.to_transformers(name.removeprefix("v.") if name.startswith("v.blk.") else name) or name
-        return found.replace("mm_input_projection.weight", "mm_input_projection_weight")
+    def _to_transformers(self, name: str) -> str:
+        """transformers' name; of a part of a tensor that name with the part's, as "blocks.0.attn.qkv:q.weight"."""
+        inner = name.removeprefix("v.") if name.startswith("v.blk.") else name
+        return self.kind.exact.get(name) or self._names.to_transformers(inner) or name
 
     def configs(self) -> Parts:
         """The config without its text_config, and the object of a preprocessor_config.json."""
         m = self.metadata
         try:
-            parts = self.kind.configs(m)
+            parts = self.kind.configs(m, self.header.tensors)
         except ZooError as e:
             raise type(e)(f"{self.path}: {e}") from None
         unknown = [key for key in m.unread_keys() if key.removeprefix("clip.") not in _UNUSED_KEYS]
@@ -89,8 +89,11 @@ class BothFiles:
 
     def __init__(self, texts: GGUFFile, images: MmprojFile):
         self.texts, self.files = texts, [*texts.files, *images.files]
-        self._of: dict[str, tuple[GGUFFile, str]] = {name: (images, name) for name in images.names()}
-        self._of |= {re.sub(r"^model\.", images.kind.texts, name): (texts, name) for name in texts.names()}
+        self._of: dict[str, tuple[GGUFFile, list[str]]] = {}
+        for name in sorted(images.names(), key=_order):
+            whole, _, part = name.partition(":")
+            self._of.setdefault(whole + part[1:], (images, []))[1].append(name)
+        self._of |= {re.sub(r"^model\.", images.kind.texts, name): (texts, [name]) for name in texts.names()}
 
     def names(self) -> Collection[str]:
         return self._of.keys()
@@ -100,22 +103,59 @@ class BothFiles:
 
     def shape(self, name: str) -> tuple[int, ...]:
         file, own = self._find(name)
-        return file.shape(own)
+        first, *more = (file.shape(one) for one in own)
+        if not more:
+            return first
+        if _is_frame(own[0]):
+            return (*first[:2], len(own), *first[2:])
+        return (sum(shape[0] for shape in (first, *more)), *first[1:])
 
     def dtype(self, name: str) -> str:
         file, own = self._find(name)
-        return file.dtype(own)
+        kinds = {file.dtype(one) for one in own}
+        return kinds.pop() if len(kinds) == 1 else "F32"
 
     def read(self, name: str) -> RawTensor | QuantRows:
         file, own = self._find(name)
-        return file.read(own)
+        return file.read(own[0]) if len(own) == 1 else _join([file.read(one) for one in own], _is_frame(own[0]))
 
-    def _find(self, name: str) -> tuple[GGUFFile, str]:
+    def _find(self, name: str) -> tuple[GGUFFile, list[str]]:
         try:
             return self._of[name]
         except KeyError:
             where = " and ".join(file.name for file in self.files)
             raise MissingWeightError(f"{where} have no {name}{nearest(name, self._of)}") from None
+
+
+def _order(name: str) -> tuple[str, int]:
+    """The place of a part among those of its tensor, which are q, k and v, or frames."""
+    whole, _, part = name.partition(":")
+    return whole, "qkv".find(part[:1]) if part[:1].isalpha() else int(part[:1] or 0)
+
+
+def _is_frame(name: str) -> bool:
+    return name.partition(":")[2][:1].isdigit()
+
+
+def _join(parts: list[RawTensor | QuantRows], frames: bool) -> RawTensor | QuantRows:
+    """Matrices or vectors one below the other, or frames (E, C, Y, X) as (E, C, frames, Y, X)."""
+    rows = [one.in_order() for one in parts if isinstance(one, QuantRows)]
+    if len(rows) == len(parts) and len({one.kind for one in rows}) == 1:
+        fields = zip(*(one.arrays for one in rows), strict=True)
+        return QuantRows(rows[0].kind, rows[0].columns, tuple(np.concatenate(some) for some in fields))
+    plain = [one for one in parts if isinstance(one, RawTensor)]
+    if len(plain) < len(parts) or len({one.dtype for one in plain}) > 1:
+        plain = [RawTensor(_to_float32(one), "F32") for one in parts]
+    arrays = [one.array for one in plain]
+    return RawTensor(np.stack(arrays, 2) if frames else np.concatenate(arrays), plain[0].dtype)
+
+
+def _to_float32(stored: RawTensor | QuantRows) -> np.ndarray:
+    if isinstance(stored, QuantRows):
+        return stored.dequantise()
+    if stored.dtype == "BF16":
+        return (stored.array.astype(np.uint32) << 16).view(np.float32)
+    return stored.array.astype(np.float32)
 
 
 class BothFolder(GGUFFolder):
@@ -132,6 +172,8 @@ class BothFolder(GGUFFolder):
                 )
             place = self._place(kind)
         of, processor = images.configs()
+        with self._naming():
+            text |= kind.of_text(Metadata(header.metadata, str(header.metadata.get("general.architecture"))))
         shared = {name: text[name] for name in ("tie_word_embeddings", "bos_token_id", "eos_token_id", "pad_token_id")}
         whole = {"model_type": kind.model_type, "architectures": [kind.architecture], **shared, **of}
         self._files[CONFIG] = json.dumps({**whole, "text_config": text, "image_token_id": place}).encode()

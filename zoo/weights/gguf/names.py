@@ -79,6 +79,7 @@ NAMES: dict[str, Names] = {
     "llama": replace(_LLAMA, layer={**_LLAMA.layer, **_MIXTRAL}, rotated=("attn_q", "attn_k")),
     "smollm3": replace(_LLAMA, rotated=("attn_q", "attn_k")),
     "qwen2": _LLAMA,
+    "qwen2vl": _LLAMA,
     "qwen3": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS}),
     "qwen3moe": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_EXPERTS, "ffn_gate_inp": "mlp.gate"}),
     "olmo2": replace(_LLAMA, layer={**_LLAMA.layer, **_NORMS, **_POST_NORMS}),
