@@ -35,6 +35,7 @@ from .tasks.sparse_embed import SparseEmbed
 from .tasks.tag import Tag
 from .tasks.text2text import Summarize, Text2Text, Translate
 from .tasks.transcribe import Transcribe
+from .tasks.window_transcribe import WindowTranscribe
 from .tasks.zero_shot import ZeroShot
 from .tasks.zero_shot_image import DualEmbed, ZeroShotImage
 
@@ -112,7 +113,7 @@ def load(
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["automatic-speech-recognition"], **options: Unpack[LoadOptions]
-) -> Transcribe | CtcTranscribe: ...
+) -> Transcribe | CtcTranscribe | WindowTranscribe: ...
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["audio-classification"], **options: Unpack[LoadOptions]

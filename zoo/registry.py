@@ -742,6 +742,15 @@ FAMILIES: dict[str, Family] = {
         names={"Config": "ParakeetCTCConfig"},
         stages={"layer": "encoder.layers"},
     ),
+    "moonshine": Family(
+        module="zoo.models.moonshine",
+        prefix="Moonshine",
+        heads=("ForConditionalGeneration", "Model"),
+        tasks={"ForConditionalGeneration": "automatic-speech-recognition", "Model": None},
+        reads=("audio",),
+        writes=True,
+        stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
+    ),
     "trocr": Family(
         module="zoo.models.trocr",
         prefix="TrOCR",

@@ -343,7 +343,7 @@ TASKS: list[TaskKind] = [
         cls="transcribe:Transcribe",
         help="the words of each audio file, with times (Whisper, wav2vec 2.0, ...)",
         heads={"ForCTC": "characters of a recording"},
-        classes={"ForCTC": "ctc_transcribe:CtcTranscribe"},
+        classes={"ForCTC": "ctc_transcribe:CtcTranscribe", "moonshine": "window_transcribe:WindowTranscribe"},
         options=(LANGUAGE, TRANSLATE, TIMESTAMPS, WORD_TIMESTAMPS, SAID_BEFORE, NUM_BEAMS, VAD_FILTER),
         **_AUDIO,
     ),

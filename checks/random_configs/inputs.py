@@ -43,7 +43,8 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
     if isinstance(model, WaveformModel | FrameModel):
         sizes = {"seed": int(rng.integers(1 << 30)), "rows": int(rng.integers(1, 4)), "length": int(rng.integers(1, 9))}
         return Arguments(model.example(**sizes))
-    parts = {name: part for name, part in vars(model).items() if isinstance(part, (TextModel, ImageModel, AudioModel))}
+    kinds = TextModel | ImageModel | AudioModel | WaveformModel
+    parts = {name: part for name, part in vars(model).items() if isinstance(part, kinds)}
     decoder, found, taken = parts.pop("decoder", None), Arguments({}), getattr(model, "arguments", ())
     for part in parts.values():
         own = arguments(part, rng)
@@ -61,7 +62,7 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
     )
 
 
-PIXELS = ("pixel_values", "input_features")
+PIXELS = ("pixel_values", "input_features", "input_values")
 
 
 def _length(most: int, rng: np.random.Generator) -> int:

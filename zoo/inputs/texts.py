@@ -178,10 +178,12 @@ class TextModel(Pretrained):
     ) -> dict[str, Any]:
         """Random tokens, their segments, and an encoder's states, where the class takes these.
 
-        One row where the config names no padding: some heads cannot tell where rows end.
+        One row where the config names no padding, but for a decoder with an encoder: some heads cannot tell where rows
+        end.
         """
         rng, cfg = np.random.default_rng(seed), self.config
-        rows = 1 if getattr(cfg, "pad_token_id", 0) is None else rows
+        sees_states = "encoder_hidden_states" in self.inputs and getattr(cfg, "add_cross_attention", True)
+        rows = 1 if getattr(cfg, "pad_token_id", 0) is None and not sees_states else rows
         shape = rows, min(length, self.max_positions)
         found: dict[str, Any] = {"input_ids": rng.integers(min(5, cfg.vocab_size - 1), cfg.vocab_size, shape)}
         if padded and rows > 1:
@@ -189,7 +191,7 @@ class TextModel(Pretrained):
             found["attention_mask"] = (np.arange(shape[1]) < lengths[:, None]).astype(np.int64)
         if "token_type_ids" in self.inputs and (types := self._size("token_type_ids")) > 1:
             found["token_type_ids"] = rng.integers(0, types, shape)
-        if "encoder_hidden_states" in self.inputs and getattr(cfg, "add_cross_attention", True):
+        if sees_states:
             width = self._size("encoder_hidden_states")
             found["encoder_hidden_states"] = rng.standard_normal((rows, shape[1] + 4, width), np.float32)
         return found
