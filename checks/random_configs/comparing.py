@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from parity.compare import FLOAT32, Pair, compare
+from parity.compare import BY_FLOAT64, FLOAT32, Pair, compare
 from parity.taps import outputs
 from zoo.errors import CheckpointError, ZooError
 from zoo.loading import load_model
@@ -16,8 +16,6 @@ from zoo.loading import load_model
 from .folder import NoPairError, Theirs
 from .inputs import Arguments, arguments
 from .plan import Plan
-
-ERROR_RATIO = 3  # zoo's error to float64 may be as many times as large as transformers' own in float32
 
 EQUAL, REFUSED, DIFFERS, RAISES, NO_PAIR = "equal", "refused", "differs", "raises", "no pair"
 FAILURES = (DIFFERS, RAISES)
@@ -110,11 +108,14 @@ def difference(
             return f"{name}: {stage.note}"
         if precise is None:
             precise = in_float64().outputs(given.arrays, given.switches)
-        both = [compare(name, [Pair("", x, precise[name], given.mask)], FLOAT32) for x in (ours, theirs)]
-        errors = [(one.relative_l2, one.max_abs / (one.scale or 1)) for one in both]
-        if any(a > max(limit, ERROR_RATIO * b) for a, b, limit in zip(*errors, FLOAT32, strict=True)):
+        exact = Pair("", ours, precise[name], given.mask)
+        judged = compare(name, [exact], BY_FLOAT64, [exact._replace(ours=theirs)])
+        if judged.note:
+            return f"{name}: {judged.note}"
+        if not judged.holds and not compare(name, [exact], FLOAT32).holds:
             return (
-                f"{name} is off by a relative L2 of {stage.relative_l2:.2g}, {stage.max_abs:.2g} at most "
-                f"(to float64: zoo {errors[0][0]:.2g}, transformers {errors[1][0]:.2g})"
+                f"{name} is off by a relative L2 of {stage.relative_l2:.2g}, {stage.max_abs:.2g} at most (to float64: "
+                f"zoo {judged.relative_l2:.2g} and {judged.max_abs:.2g}, transformers {judged.reference_error:.2g} "
+                f"and {judged.reference_largest:.2g})"
             )
     return ""
