@@ -299,6 +299,20 @@ def test_a_server_takes_an_mmproj(llava, tmp_path):
     models.stop()
 
 
+def test_without_an_mmproj_images_are_refused(llava, tmp_path, capsys, monkeypatch):
+    texts, image = write_texts(llava, tmp_path / "m.gguf"), tmp_path / "a.png"
+    Image.new("RGB", (60, 60)).save(image)
+    hint = "beside it as mmproj-NAME.gguf or named by --mmproj FILE"
+    with pytest.raises(UnsupportedError, match=hint):
+        zoo.load(texts, task="image-text-to-text")
+    assert main(["run", str(texts), str(image), "What?", "--device", "cpu"]) == 1
+    assert "a.png is an image" in (said := capsys.readouterr().err)
+    assert hint in said
+    monkeypatch.setattr("sys.stdin", io.StringIO("What?\n"))
+    assert main(["chat", str(texts), "--image", str(image), "--device", "cpu"]) == 1
+    assert hint in capsys.readouterr().err
+
+
 def test_an_mmproj_that_does_not_fit_is_an_error(gemma3, llava, tmp_path):
     texts = write_texts(llava, tmp_path / "m.gguf")
     other = write_gemma3_images(gemma3, tmp_path / "gemma.gguf")

@@ -17,6 +17,13 @@ _REPO_PART = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 _NOT_IN_REVISION = re.compile(r"^$|^[/.-]|\.\.|[\x00-\x20\x7f\\:?*\[~^]")  # what git forbids in a reference
 
 
+def mmproj_hint(name: str) -> str:
+    """The end of a message about images for a checkpoint that reads texts: where the encoder of a GGUF file may be."""
+    if not name.endswith(GGUF):
+        return ""
+    return "; what reads images for a GGUF file is another one, beside it as mmproj-NAME.gguf or named by --mmproj FILE"
+
+
 class CheckpointRef(NamedTuple):
     """A user's name of a checkpoint, and True if it is a path (and no hub name, nor one of the two tables)."""
 

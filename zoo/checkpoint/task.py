@@ -9,6 +9,7 @@ from ..errors import UnsupportedError
 from ..family import Family
 from ..registry import family_of
 from ..task_kinds import TaskKind, find_tasks, tasks_that_read
+from .names import mmproj_hint
 
 if TYPE_CHECKING:
     from .files import Checkpoint
@@ -46,9 +47,10 @@ def task_of(checkpoint: Checkpoint, task: str | None = None) -> CheckpointTask:
             reads = INPUTS[family.reads[0]]
             others = "other models" if any(kind.name in own for kind in asked) else INPUTS[asked[0].reads]
             known = ", ".join(kind.name for kind in heads) or "none"
+            hint = mmproj_hint(checkpoint.name) if asked[0].reads == "image" else ""
             raise UnsupportedError(
                 f"task {task!r} is for {others}, and {checkpoint.name} is a {config.model_type} checkpoint, which "
-                f"reads {reads}: its tasks are {known}"
+                f"reads {reads}: its tasks are {known}{hint}"
             )
     return CheckpointTask(checkpoint, kind, heads[kind])
 

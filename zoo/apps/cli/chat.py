@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from ...checkpoint.names import mmproj_hint
 from ...devices import AUTO, resolve_device
 from ...errors import InputError, UnsupportedError, ZooError, quantity
 from ...files.atomic_write import atomic_write
@@ -136,7 +137,8 @@ def _load_writer(args: argparse.Namespace) -> Any:
 
 def _check_reads_images(talk: Any) -> None:
     if isinstance(talk, Continued) or (isinstance(talk, Conversation) and talk.llm.reads != "image"):
-        raise InputError("an image: the model reads texts alone")
+        name = "" if talk.llm.checkpoint is None else talk.llm.checkpoint.name
+        raise InputError(f"an image: the model reads texts alone{mmproj_hint(name)}")
 
 
 def _command(talk: Any, line: str, images: list[str]) -> Any:

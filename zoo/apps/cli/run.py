@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from ...checkpoint.names import mmproj_hint
 from ...errors import BatchError, InputError, ZooError, quantity
 from ...task_kinds import TASKS, TaskKind, find_tasks
 from ...tasks.progress import write_line
@@ -111,6 +112,12 @@ def _take_prompt(args: argparse.Namespace, kind: TaskKind) -> None:
 def _check(args: argparse.Namespace, kind: TaskKind, task: Any) -> None:
     """Raise UsageError for options that the task does not have and inputs that do not fit together."""
     check_options(args, kind)
+    if kind.reads == "text" and (hint := mmproj_hint(args.name)):
+        from ..batch.inputs import IMAGES
+
+        for given in args.inputs:
+            if given.lower().endswith(IMAGES) and os.path.isfile(given):
+                raise InputError(f"{given} is an image, and {args.name} reads texts alone{hint}")
     if args.overlay is not None:
         if not kind.draws:
             drawn = [one.name for one in TASKS if one.draws]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
+from ...checkpoint.names import mmproj_hint
 from ..documents.limits import MAX_PIXELS
 from .answers import AnswerParts, Reasoning, reasoning_of, special_marks
 from .constraints import response_grammar
@@ -56,7 +57,8 @@ async def begin_answer(one: Served, models: Models, asked: ChatRequest) -> Answe
         ids = await asyncio.to_thread(_chat_ids, one.task, messages, shown | {"max_pixels": MAX_PIXELS}, size)
     else:
         if has_images(asked.messages):
-            raise ApiError(400, f"{one.id} reads texts alone, and a message has an image", param="messages")
+            problem = f"{one.id} reads texts alone, and a message has an image{mmproj_hint(one.name)}"
+            raise ApiError(400, problem, param="messages")
         messages = as_templates_expect(asked.messages)
         ids = await asyncio.to_thread(_chat_ids, one.task, messages, shown, size)
     is_open = reasoning_of(one.task, ids, messages, bool(asked.continue_final_message))
