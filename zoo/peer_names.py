@@ -108,6 +108,7 @@ LOAD_OPTIONS: dict[str, tuple[tuple[Any, ...], str]] = {
     **dict.fromkeys(("cache_folder", "download_root"), ((None,), "the option is called cache_dir")),
     **dict.fromkeys(("model_kwargs", "tokenizer_kwargs", "pipeline_kwargs"), ((None,), "give its options themselves")),
     **dict.fromkeys(("tokenizer", "feature_extractor", "image_processor"), ((None,), "it is the checkpoint's own")),
+    **dict.fromkeys(("clip_model_path", "chat_handler"), ((None,), "mmproj= names the file that reads images")),
     **dict.fromkeys(("model_path", "model_name", "model_name_or_path"), ((), "the name is the first argument")),
     **dict.fromkeys(("batch_size", "aggregation_strategy", "top_k"), ((None,), "it is an option of the task's call")),
 }

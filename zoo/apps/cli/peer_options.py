@@ -37,6 +37,7 @@ OPTIONS = {
     "--max-concurrent-requests": "--max-queue N",
     **dict.fromkeys(("--n-gpu-layers", "-ngl", "--gpu-layers", "--gpus"), "--device cuda"),
     "-t": "--threads N",
+    **dict.fromkeys(("-mm", "--clip-model-path", "--mm-proj"), "--mmproj FILE"),
     **dict.fromkeys(("--quantization", "--quantize", "--load-in-8bit", "--load-in-4bit"), "--weights int8 or int4"),
     **dict.fromkeys(("--output-format", "-f", "--csv", "--html", "--markdown", "--md"), "--format LIST"),
     **dict.fromkeys(("--output-dir", "--out", "--output-file", "--outfile"), "--output, or -o"),
