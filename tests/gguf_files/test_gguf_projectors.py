@@ -266,6 +266,11 @@ def test_commands_take_an_mmproj(llava, tmp_path, rng, capsys, monkeypatch):
     main(["chat", *common, "--image", str(image)])
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in answer)
     assert capsys.readouterr().out.startswith(shown)
+    reading = ["read", str(image), "--model", str(texts), "--device", "cpu", "--prompt", "What?"]
+    assert main([*reading, "--mmproj", str(path), "--max-new-tokens", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert main(reading) == 1
+    assert "named by --mmproj FILE" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["serve", str(texts), "stories260k", "--mmproj", str(path)])
     assert "--mmproj is for one NAME, and there are 2" in capsys.readouterr().err

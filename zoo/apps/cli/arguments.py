@@ -359,7 +359,7 @@ ARGUMENTS: dict[str, Sequence[Callable[[Add], None]]] = {
     "export": (_add_name, _hub, _as_json, _add_lock, _export),
     "table": (_finding, _add_lock, _threads, _on, _offline, _as_json, _table),
     "ocr": (_ocr, _threads, _on, _offline),
-    "read": (_read, _hub, _add_lock, _add_device, _threads),
+    "read": (_read, _hub, _add_lock, _mmproj, _add_device, _threads),
     "grits": (_as_json, _grits),
     "finetune": (_hub, _add_lock, _finetune),
     "example": (_example,),

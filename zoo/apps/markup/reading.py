@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...checkpoint.names import mmproj_hint
 from ...errors import InputError, ZooError
 from ...tasks.image_text import DOCTAG, ImageText, user_messages
 from ...tasks.progress import Progress
@@ -110,7 +111,7 @@ def load_reader(model: str | os.PathLike[str] | ImageText, **options: Unpack[Loa
         kind = getattr(found, "name", type(found).__name__)
         raise InputError(
             f"{name} is a checkpoint for {kind}, expected one for {ImageText.name}, such as "
-            "ibm-granite/granite-docling-258M; zoo ocr reads text with other models"
+            f"ibm-granite/granite-docling-258M; zoo ocr reads text with other models{mmproj_hint(name)}"
         )
     return found
 
