@@ -84,6 +84,7 @@ NOT_COMPARED |= {"pooler_output_size", "out_indices", "out_features"}
 OF_PARTS = (
     "clip",
     "chinese_clip",
+    "align",
     "siglip",
     "siglip2",
     "vision-encoder-decoder",

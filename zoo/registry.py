@@ -452,6 +452,12 @@ FAMILIES: dict[str, Family] = {
         heads=("Model",),
         stages={"vision_model.layer": "vision_model.encoder.layers", "text_model.layer": "text_model.encoder.layer"},
     ),
+    "align": replace(
+        _two_towers("align", "Align"),
+        heads=("Model",),
+        processor="EfficientNetImageProcessor",
+        stages={"vision_model.layer": "vision_model.encoder.blocks", "text_model.layer": "text_model.encoder.layer"},
+    ),
     "clip_text_model": _CLIP_TEXT,
     "clip_vision_model": _CLIP_VISION,
     "metaclip_2": replace(_two_towers("metaclip_2", "MetaClip2"), processor="CLIPImageProcessor"),

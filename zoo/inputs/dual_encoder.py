@@ -50,6 +50,7 @@ class DualEncoder(Pretrained):
     record = Vectors  # the record of `compare`
     inputs: ClassVar[tuple[str, ...]] = ("interpolate_pos_encoding",)
     scores: ClassVar[Literal["softmax", "sigmoid"]] = "softmax"  # makes logits the probability that a text fits
+    label_smoothing: ClassVar[float] = 0.0  # the part of a pair's label that all others share, in its loss
     text_model: TextModel
     vision_model: ImageModel
 

@@ -399,7 +399,7 @@ CLASSES: dict[str, TokenizerClass] = {
 BACKEND = "TokenizersBackend"
 CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(
-        ("bert", "electra", "distilbert", "nomic_bert", "ernie", "megatron-bert", "blip", "chinese_clip"),
+        ("bert", "electra", "distilbert", "nomic_bert", "ernie", "megatron-bert", "blip", "chinese_clip", "align"),
         "BertTokenizer",
     ),
     **dict.fromkeys(("roberta", "roberta-prelayernorm", "bart", "data2vec-text"), "RobertaTokenizer"),

@@ -38,7 +38,7 @@ def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     - images with hidden patches: none for ViT (the pixels are compared); visual tokens (hidden patches,) for BEiT
     - segmentation: (B, Y, X), 255 for no loss
     - detection: for each image {"class_labels": (n,), "boxes": (n, 4)}: centre x and y, width and height as parts of 1
-    - texts and images (CLIP, SigLIP): none; the i-th text belongs to the i-th image
+    - texts and images (CLIP, ALIGN, SigLIP): none; the i-th text belongs to the i-th image
     - the characters of a recording (CTC): (B, L), -100 after a text's end
     - a text about an image or a text (TrOCR, T5, BART, ...): (B, T), from which decoder_input_ids are made
 
@@ -185,7 +185,10 @@ def _pairs(model: Any, inputs: Inputs, labels: Any) -> Tensor:
         raise InputError(f"there are {logits.shape[0]} texts for {logits.shape[1]} images, expected one for each")
     own = torch.arange(len(logits), device=logits.device)
     if model.scores == "softmax":
-        return (F.cross_entropy(logits, own) + F.cross_entropy(logits.T, own)) / 2
+        of_texts, of_images = (
+            F.cross_entropy(x, own, label_smoothing=model.label_smoothing) for x in (logits, logits.T)
+        )
+        return (of_texts + of_images) / 2
     signs = 2 * torch.eye(len(own), device=logits.device, dtype=logits.dtype) - 1
     return -F.logsigmoid(signs * logits).sum(-1).mean()
 

@@ -27,8 +27,9 @@ class BlockSizes(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EfficientNetConfig(Config):
-    model_type: str = "efficientnet"
+class EfficientNetBlocks(Config):
+    """What EfficientNet's stem and blocks are made of."""
+
     num_channels: int = 3
     width_coefficient: float = 2.0
     depth_coefficient: float = 3.1
@@ -45,13 +46,12 @@ class EfficientNetConfig(Config):
     hidden_dim: int = 2560
     pooling_type: str = "mean"
     batch_norm_eps: float = 0.001
-    dropout_rate: float = 0.5
     drop_connect_rate: float = 0.2
 
     def __post_init__(self) -> None:
         self.positive("num_channels", "depth_divisor", "hidden_dim")
         self.above_zero("width_coefficient", "depth_coefficient", "squeeze_expansion_ratio", "batch_norm_eps")
-        self.fractions("dropout_rate", "drop_connect_rate")
+        self.fractions("drop_connect_rate")
         self.require(pooling_type="mean")
         for name in LISTS:
             value = getattr(self, name)
@@ -62,9 +62,6 @@ class EfficientNetConfig(Config):
             raise ConfigError(f"kernel_sizes = {self.kernel_sizes!r:.200} are not odd, or strides neither 1 nor 2")
         if self.depth_coefficient * sum(self.num_block_repeats) > MAX_LAYERS:
             raise ConfigError(f"depth_coefficient = {self.depth_coefficient} makes more than {MAX_LAYERS} blocks")
-        if self.scale_width(1280) != self.hidden_dim:
-            found = self.scale_width(1280)
-            raise ConfigError(f"hidden_dim = {self.hidden_dim}, but width_coefficient makes {found} of 1280")
         if self.in_channels[0] != 32 or tuple(self.in_channels[1:]) != tuple(self.out_channels[:-1]):
             raise ConfigError("in_channels are not 32 and the out_channels of the stages before")
 
@@ -88,12 +85,25 @@ class EfficientNetConfig(Config):
         return found
 
     @property
-    def hidden_size(self) -> int:
-        """The width of the last convolution."""
-        return self.hidden_dim
-
-    @property
     def patch(self) -> tuple[int, int]:
         """The pixels of a place of the last block."""
         side = 2 * math.prod(self.strides)
         return side, side
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfficientNetConfig(EfficientNetBlocks):
+    model_type: str = "efficientnet"
+    dropout_rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.fractions("dropout_rate")
+        if self.scale_width(1280) != self.hidden_dim:
+            found = self.scale_width(1280)
+            raise ConfigError(f"hidden_dim = {self.hidden_dim}, but width_coefficient makes {found} of 1280")
+
+    @property
+    def hidden_size(self) -> int:
+        """The width of the last convolution."""
+        return self.hidden_dim

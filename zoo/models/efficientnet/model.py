@@ -15,7 +15,7 @@ from ...inputs import ImageInputs, ImageModel
 from ...nn import BatchNorm, Conv2d, DepthwiseConv2d, Dropout, Linear, Module
 from ...typing import Array
 from ...weights import NameMap, Weights
-from .config import BlockSizes, EfficientNetConfig
+from .config import BlockSizes, EfficientNetBlocks, EfficientNetConfig
 
 NAME_MAP = NameMap(
     prefix="efficientnet",
@@ -32,7 +32,7 @@ class EfficientNetModelOutput(NamedTuple):
 class Stem(Module):
     prefix_tokens: tuple[Array, ...] = ()
 
-    def __init__(self, w: Weights, cfg: EfficientNetConfig):
+    def __init__(self, w: Weights, cfg: EfficientNetBlocks):
         d = cfg.scale_width(32)
         norm, act = BatchNorm(w / "batchnorm", d, cfg.batch_norm_eps), cfg.hidden_act
         self.conv = Conv2d(w / "convolution", cfg.num_channels, d, 3, 2, bias=False, act=act, norm=norm)
@@ -45,7 +45,7 @@ class Stem(Module):
 class Depthwise(Module):
     """act(norm(convolution of each channel by itself))."""
 
-    def __init__(self, w: Weights, cfg: EfficientNetConfig, d: int, size: BlockSizes):
+    def __init__(self, w: Weights, cfg: EfficientNetBlocks, d: int, size: BlockSizes):
         self.is_first, far = size.stride == 2, size.kernel // 2
         self.edges = (far - 1 if size.pads_last else far, far)
         norm, padding = BatchNorm(w / "depthwise_norm", d, cfg.batch_norm_eps), 0 if self.is_first else None
@@ -61,7 +61,7 @@ class Depthwise(Module):
 class Squeeze(Module):
     """Channels weighted by what an image has of all of them (Hu et al. 2017, https://arxiv.org/abs/1709.01507)."""
 
-    def __init__(self, w: Weights, cfg: EfficientNetConfig, d: int, size: BlockSizes):
+    def __init__(self, w: Weights, cfg: EfficientNetBlocks, d: int, size: BlockSizes):
         inner = max(1, int(size.d_in * cfg.squeeze_expansion_ratio))
         self.down = Conv2d(w / "reduce", d, inner, 1, act=cfg.hidden_act)
         self.up = Conv2d(w / "expand", inner, d, 1, act="sigmoid")
@@ -72,7 +72,7 @@ class Squeeze(Module):
 
 
 class Block(Module):
-    def __init__(self, w: Weights, cfg: EfficientNetConfig, size: BlockSizes, dropout: float):
+    def __init__(self, w: Weights, cfg: EfficientNetBlocks, size: BlockSizes, dropout: float):
         d, act, eps = size.d_in * size.expansion, cfg.hidden_act, cfg.batch_norm_eps
         wide, last = w / "expansion", w / "projection"
         norm = BatchNorm(wide / "expand_bn", d, eps) if size.expansion > 1 else None

@@ -1,0 +1,4 @@
+"""ALIGN: https://arxiv.org/abs/2102.05918"""
+
+from .config import *
+from .model import *
