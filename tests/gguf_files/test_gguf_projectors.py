@@ -22,7 +22,7 @@ from tests.image_text_checkpoint import (
     write_qwen_vl_checkpoint,
 )
 from zoo.apps.cli import main
-from zoo.errors import ConfigError, InputError, NotFoundError, UnsupportedError
+from zoo.errors import ConfigError, InputError, NotFoundError, UnsupportedError, WeightShapeError
 from zoo.loading import load_model
 
 IMAGES = ("model.vision_tower.", "model.multi_modal_projector.", "model.visual.", "visual.")
@@ -282,6 +282,16 @@ def test_blocks_of_parts_are_joined(qwen2_vl, tmp_path):
     given = plain.example(rows=1)
     difference = np.abs(packed(**given) - plain(**given)).max()
     assert 1e-6 < difference < 0.3 * np.abs(plain(**given)).max()
+
+
+def test_parts_that_make_no_tensor_are_said(qwen2_vl, tmp_path, monkeypatch):
+    def put_wrong(writer: Any, name: str, x: np.ndarray, kind: str, right: Any = put) -> None:
+        right(writer, name, x[:, :-8] if name == "v.blk.0.attn_k.weight" else x, kind)
+
+    monkeypatch.setitem(globals(), "put", put_wrong)
+    path = write_qwen_images(qwen2_vl, tmp_path / "p.gguf")
+    with pytest.raises(WeightShapeError, match="these parts do not make one tensor"):
+        load_model(write_texts(qwen2_vl, tmp_path / "m.gguf"), mmproj=path)
 
 
 def test_texts_alone_are_a_qwen2(qwen2_vl, tmp_path):

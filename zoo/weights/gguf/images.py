@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import ConfigError, MissingWeightError, UnsupportedError, ZooError, nearest
+from ...errors import ConfigError, MissingWeightError, UnsupportedError, WeightShapeError, ZooError, nearest
 from ...quant import QuantRows
 from ...typing import RawTensor
 from .folder import GGUFFolder
@@ -27,6 +27,8 @@ PREFIX = "mmproj-"
 _TYPE = re.compile(r"[-._](?:bf16|f16|f32|fp16|fp32|i?q[2-8](?:_\w+)?)$", re.IGNORECASE)
 CONFIG, IMAGES, TOKENIZER_CONFIG = "config.json", "preprocessor_config.json", "tokenizer_config.json"
 _OWN_NAMES = Names({}, {}, "")
+_PART_NAME = re.compile(r"(.+):([qkv01])(\..+)")
+_PLACES = "qkv01"
 # What changes nothing in what the encoder computes, or follows from tensors.
 _UNUSED_KEYS = ("has_text_encoder", "has_vision_encoder", "has_audio_encoder", "has_llava_projector")
 _UNUSED_KEYS += ("vision.projection_dim",)
@@ -90,9 +92,11 @@ class BothFiles:
     def __init__(self, texts: GGUFFile, images: MmprojFile):
         self.texts, self.files = texts, [*texts.files, *images.files]
         self._of: dict[str, tuple[GGUFFile, list[str]]] = {}
-        for name in sorted(images.names(), key=_order):
-            whole, _, part = name.partition(":")
-            self._of.setdefault(whole + part[1:], (images, []))[1].append(name)
+        for name in sorted(images.names(), key=lambda name: _split(name)[:2]):
+            whole, _, end = _split(name)
+            self._of.setdefault(whole + end, (images, []))[1].append(name)
+        for own in (own for _, own in self._of.values() if len(own) > 1):
+            _check_parts(images, own)
         self._of |= {re.sub(r"^model\.", images.kind.texts, name): (texts, [name]) for name in texts.names()}
 
     def names(self) -> Collection[str]:
@@ -127,14 +131,28 @@ class BothFiles:
             raise MissingWeightError(f"{where} have no {name}{nearest(name, self._of)}") from None
 
 
-def _order(name: str) -> tuple[str, int]:
-    """The place of a part among those of its tensor, which are q, k and v, or frames."""
-    whole, _, part = name.partition(":")
-    return whole, "qkv".find(part[:1]) if part[:1].isalpha() else int(part[:1] or 0)
+def _split(name: str) -> tuple[str, int, str]:
+    """A tensor's name, the place of a part in it, which is q, k, v or the number of a frame, and the name's end."""
+    found = _PART_NAME.fullmatch(name)
+    return (name, -1, "") if found is None else (found[1], _PLACES.index(found[2]), found[3])
 
 
 def _is_frame(name: str) -> bool:
-    return name.partition(":")[2][:1].isdigit()
+    found = _PART_NAME.fullmatch(name)
+    return found is not None and found[2].isdigit()
+
+
+def _check_parts(file: GGUFFile, own: list[str]) -> None:
+    """WeightShapeError for parts that make no tensor."""
+    shapes = [file.shape(name) for name in own]
+    same = {shape if _is_frame(name) else shape[1:] for name, shape in zip(own, shapes, strict=True)}
+    if (
+        len(same) > 1
+        or min(map(len, shapes)) < (2 if _is_frame(own[0]) else 1)
+        or not all(map(_PART_NAME.fullmatch, own))
+    ):
+        said = ", ".join(f"{name} {shape}" for name, shape in zip(own, shapes, strict=True))
+        raise WeightShapeError(f"{file.path}: these parts do not make one tensor: {said}")
 
 
 def _join(parts: list[RawTensor | QuantRows], frames: bool) -> RawTensor | QuantRows:

@@ -203,11 +203,13 @@ def _qwen2_5_vl(m: Metadata, tensors: Mapping[str, TensorEntry]) -> Parts:
         raise UnsupportedError("clip.use_silu = False is not implemented for qwen2_5_vl")
     if not (every := m.integer("vision.n_wa_pattern")):
         raise UnsupportedError("clip.vision.n_wa_pattern = 0 is not implemented")
+    if (depth := m.integer("vision.block_count")) > len(tensors):
+        raise ConfigError(f"clip.vision.block_count = {depth}, and the file has {len(tensors)} tensors")
     vision = {
         "hidden_size": m.integer("vision.embedding_length"),
         "intermediate_size": m.integer("vision.feed_forward_length"),
         "out_hidden_size": m.integer("vision.projection_dim"),
-        "fullatt_block_indexes": list(range(every - 1, m.integer("vision.block_count"), every)),
+        "fullatt_block_indexes": list(range(every - 1, depth, every)),
         "window_size": m.integer("vision.window_size", WINDOW),
     }
     return _qwen(m, vision)
