@@ -363,6 +363,15 @@ class LayerCache:
             ops.write_(place, half.reshape(B, T, 1, C // 2), start)
         return ops.cat([before, x], 1)
 
+    def past(self) -> tuple[Array, Array, Array]:
+        """The keys and values of the tokens so far (B, S, G, K), and where a row has one (B, S), before `extend`."""
+        cache = self._cache
+        keys, values = cache.keys[self._layer], cache.values[self._layer]
+        if not cache.whole:
+            total = cache.tokens_in(self._layer)
+            keys, values = keys[:, :total], values[:, :total]
+        return keys, values, ops.arange(keys.shape[1], cache.start) < cache.start[:, None]
+
     def attention_arguments(self, visible: dict[str, Any]) -> dict[str, Any]:
         """Arguments of `ops.attention`, with `start` (B,) and a mask (B, length + T) of the keys that the layer has."""
         cache, mask = self._cache, visible["mask"]

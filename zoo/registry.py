@@ -598,6 +598,12 @@ FAMILIES: dict[str, Family] = {
     "qwen2_moe": Family(module="zoo.models.qwen2_moe", prefix="Qwen2Moe", heads=_DECODER),
     "qwen3": Family(module="zoo.models.qwen3", prefix="Qwen3", heads=_DECODER),
     "qwen3_moe": Family(module="zoo.models.qwen3_moe", prefix="Qwen3Moe", heads=_DECODER),
+    "qwen3_5_text": Family(
+        module="zoo.models.qwen3_5",
+        prefix="Qwen3_5Text",
+        heads=("Model", "ForCausalLM", "ForSequenceClassification"),
+        names={"ForCausalLM": "Qwen3_5ForCausalLM"},
+    ),
     "seed_oss": Family(module="zoo.models.seed_oss", prefix="SeedOss", heads=_DECODER),
     "stablelm": Family(module="zoo.models.stablelm", prefix="StableLm", heads=_DECODER[:4]),
     "starcoder2": Family(module="zoo.models.starcoder2", prefix="Starcoder2", heads=_DECODER[:4]),

@@ -216,13 +216,12 @@ def _yarn(powers: np.ndarray, rope: Rope, given: Mapping[str, float]) -> np.ndar
     return f32(1) / (f32(given["factor"]) * powers) * (f32(1) - plain) + f32(1) / powers * plain
 
 
-def check_layer_types(kinds: list[str], layers: int) -> None:
+def check_layer_types(
+    kinds: list[str], layers: int, known: tuple[str, str] = (FULL_ATTENTION, SLIDING_ATTENTION)
+) -> None:
     """Raise ConfigError unless `layer_types` has a known kind for each layer."""
     if len(kinds) != layers:
         raise ConfigError(f"layer_types has {len(kinds)} kinds for {layers} layers")
     for kind in kinds:
-        if kind not in (FULL_ATTENTION, SLIDING_ATTENTION):
-            raise ConfigError(
-                f"layer_types: {kind!r}, expected {FULL_ATTENTION} or {SLIDING_ATTENTION}"
-                f"{nearest(str(kind), (FULL_ATTENTION, SLIDING_ATTENTION))}"
-            )
+        if kind not in known:
+            raise ConfigError(f"layer_types: {kind!r}, expected {' or '.join(known)}{nearest(str(kind), known)}")

@@ -431,6 +431,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "mobilebert": "MobileBertTokenizer",
     "mpnet": "MPNetTokenizer",
     "pegasus": "PegasusTokenizer",
+    "qwen3_5_text": "Qwen3_5Tokenizer",
     "siglip": "SiglipTokenizer",
     "siglip2": "Siglip2Tokenizer",
     "whisper": "WhisperTokenizer",

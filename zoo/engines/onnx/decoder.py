@@ -216,10 +216,12 @@ def crosses(model: CausalLM) -> bool:
 
 def ensure_capacity(cache: KVCache, tokens: int, least: int = INITIAL_CAPACITY) -> None:
     """Lay a cache's keys and values out as a graph reads them; layers that keep all tokens get room for `tokens`."""
+    kept = [i for i in range(len(cache.keys)) if i not in cache.window_layers]  # these grow together
+    grow = any(tokens > cache.keys[i].shape[1] or not _is_laid_out(cache.keys[i]) for i in kept)
     for arrays in (cache.keys, cache.values):
         for i, x in enumerate(map(np.asarray, arrays)):
             (B, S, G, K), drops, n = x.shape, i in cache.window_layers, cache.tokens_in(i)
-            if (tokens > S and not drops) or not _heads_first(x).flags.c_contiguous:
+            if (grow and not drops) or not _is_laid_out(x):
                 wanted = S if drops else min(cache.capacity, max(tokens + least, 2 * n))
                 y = np.zeros((B, G, wanted, K), x.dtype).transpose(0, 2, 1, 3)
                 y[:, :n] = x[:, :n]
@@ -229,6 +231,11 @@ def ensure_capacity(cache: KVCache, tokens: int, least: int = INITIAL_CAPACITY) 
 def _heads_first(x: Any) -> np.ndarray:
     """(B, S, G, K) as a graph has it, (B, G, S, K)."""
     return x.transpose(0, 2, 1, 3)
+
+
+def _is_laid_out(x: Any) -> bool:
+    """True if keys or values (B, S, G, K) lie in memory as a graph reads them."""
+    return _heads_first(np.asarray(x)).flags.c_contiguous
 
 
 def _as_inputs(name: str, k: Any, v: Any) -> dict[str, np.ndarray]:

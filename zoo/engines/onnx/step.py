@@ -61,6 +61,12 @@ class _Layer:
         start: Any = self.start if self.window_start is None else self.window_start
         return ops.cat([recent_vectors(keys, values, start, count), x], 1)
 
+    def past(self) -> tuple[Any, Any, Any]:
+        pair: tuple[Any, ...] = self.keys, self.values
+        keys, values = (past.transpose(0, 2, 1, 3) for past in pair)
+        start: Any = self.start
+        return keys, values, ops.arange(keys.shape[1], start) < start[:, None]
+
     def attention_arguments(self, visible: dict[str, Any]) -> dict[str, Any]:
         return visible if self.window_start is None else {**visible, "start": self.window_start}
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...errors import ConfigError, nearest
-from ...rope import FULL_ATTENTION
+from ...errors import ConfigError
+from ...rope import FULL_ATTENTION, check_layer_types
 from ..llama3.config import LlamaConfig
 
 CONV = "conv"
@@ -50,13 +50,8 @@ class Lfm2Config(LlamaConfig):
             raise ConfigError(f"hidden_size = {self.hidden_size} is odd")
         if self.mlp_width < 1:
             raise ConfigError(f"intermediate_size = {self.intermediate_size} leaves MLPs of no features")
-        kinds = self.layer_types
-        if kinds is not None and len(kinds) != self.num_hidden_layers:
-            raise ConfigError(f"layer_types has {len(kinds)} kinds for {self.num_hidden_layers} layers")
-        for kind in kinds or ():
-            if kind not in (CONV, FULL_ATTENTION):
-                known = (CONV, FULL_ATTENTION)
-                raise ConfigError(f"layer_types: {kind!r}, expected {' or '.join(known)}{nearest(str(kind), known)}")
+        if self.layer_types is not None:
+            check_layer_types(self.layer_types, self.num_hidden_layers, (CONV, FULL_ATTENTION))
 
     def convolves(self, layer: int) -> bool:
         """True if this layer has a convolution in the place of attention."""

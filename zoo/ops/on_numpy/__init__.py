@@ -15,6 +15,7 @@ from .attention import attention
 from .conv import conv2d, conv_transpose2d, fold_norm, merge_convs, prepare_conv
 from .conv1d import fold_weight_norm, grouped_conv1d
 from .decoder import glu, rope, rope_write_, rotary, write_
+from .delta_rule import delta_rule
 from .depthwise import depthwise_conv2d
 from .images import pad_images
 from .linear import linear

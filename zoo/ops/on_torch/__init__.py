@@ -17,6 +17,7 @@ from . import quantised
 from .activations import ACT
 from .attention import accepts_full_cache, attention, gather_bias, relative_bias
 from .decoder import glu, rope, rope_write_, rotary, write_
+from .delta_rule import delta_rule
 from .devices import constant, on_host
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax

@@ -42,6 +42,7 @@ from .arrays import (
 )
 from .attention import CachedKeys, CachedValues, attention, channel_attention, relative_bias
 from .decoder import rope, rope_write_, rotary
+from .delta_rule import delta_rule
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax
 from .symbol import Symbol
