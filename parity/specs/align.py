@@ -14,6 +14,8 @@ _VISION = {name: value for name, value in EFFICIENT.items() if name != "dropout_
 _VISION |= {"image_size": 600, "width_coefficient": 2.0, "depth_coefficient": 3.1, "hidden_dim": 2560}
 _PROCESSOR = {**_TOP, "include_top": False, "rescale_offset": True, "rescale_factor": 0.00784313725490196}
 _PROCESSOR |= {"size": {"height": 346, "width": 346}, "resample": 2, "do_center_crop": True, "do_normalize": False}
+# Each block's activations and gate make numbers smaller.  Of 55 blocks the many that are added would make them chaotic.
+_GAINS = {f"blocks.{i}.projection.project_conv": 5.5 for i in range(10)}
 
 SPECS = {
     "align-base": Spec(
@@ -28,7 +30,7 @@ SPECS = {
         },
         processor=_PROCESSOR,
         tokenizer="wordpiece",
-        gains={"project_conv": 3.0},
+        gains=_GAINS,
         full=True,
     ),
 }
