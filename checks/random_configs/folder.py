@@ -46,6 +46,8 @@ def write_checkpoint(plan: Plan, folder: Path) -> None:
             raise NoPairError(f"{size} parameters")
         if (count := _patches(config)) > MAX_PATCHES:
             raise NoPairError(f"{count} patches of an image")
+        if plan.architecture.endswith("ForMaskedImageModeling") and _stages_of(config) != config.num_hidden_layers:
+            raise NoPairError("the decoder is as wide as num_hidden_layers says, the encoder as depths does")
         model = cls(config).eval()
         fill(model, plan.rng(0))
         if plan.half:
@@ -55,6 +57,12 @@ def write_checkpoint(plan: Plan, folder: Path) -> None:
         raise NoPairError(f"{type(e).__name__}: {e}") from e
     if not plan.rewritten:
         (folder / "config.json").write_text(text)
+
+
+def _stages_of(config: Any) -> int:
+    """The stages of Swin's encoder, or the layers of another."""
+    depths = getattr(config, "depths", None)
+    return len(depths) if depths else config.num_hidden_layers
 
 
 def _patches(config: Any) -> int:
