@@ -16,6 +16,8 @@ REFUSED = [
     ("swinv2", {"pretrained_window_sizes": [0, 1, 0, 0]}, ConfigError),
     ("swinv2", {"pretrained_window_sizes": [0]}, ConfigError),
     ("swinv2", {"image_size": 16}, ConfigError),
+    ("swin", {"mlp_ratio": 0.001}, ConfigError),
+    ("segformer", {"mlp_ratios": [4, 4, 0.001, 4]}, ConfigError),
     ("esm", {"position_embedding_type": "relative_key"}, UnsupportedError),
     ("esm", {"is_folding_model": True}, UnsupportedError),
     ("esm", {"token_dropout": True}, ConfigError),

@@ -51,6 +51,9 @@ class Florence2VisionConfig(Config):
                 raise ConfigError(f"num_heads = {heads} and num_groups = {groups} do not divide embed_dim = {width}")
         if not 0 < self.mlp_ratio <= 100_000:
             raise ConfigError(f"mlp_ratio = {self.mlp_ratio}, expected a number above 0, and at most 100000")
+        if self.mlp_ratio * min(self.embed_dim) < 1:
+            found = f"mlp_ratio = {self.mlp_ratio} of embed_dim = {self.embed_dim}"
+            raise ConfigError(f"{found} leaves no features, expected one or more")
 
     def _check_list(self, name: str, count: int, least: int) -> None:
         value = getattr(self, name)

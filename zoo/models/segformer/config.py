@@ -46,6 +46,9 @@ class SegformerConfig(Config):
         for i, (width, heads) in enumerate(zip(self.hidden_sizes, self.num_attention_heads, strict=True)):
             if width % heads:
                 raise ConfigError(f"num_attention_heads[{i}] = {heads} does not divide hidden_sizes[{i}] = {width}")
+        if any(ratio * width < 1 for ratio, width in zip(self.mlp_ratios, self.hidden_sizes, strict=True)):
+            found = f"mlp_ratios = {self.mlp_ratios} of hidden_sizes = {self.hidden_sizes}"
+            raise ConfigError(f"{found} leave no features, expected one or more")
         self.require(reshape_last_stage=True)
 
     @property

@@ -48,6 +48,9 @@ class SwinConfig(BackboneConfig, PatchesConfig):
                 f"mlp_ratio = {self.mlp_ratio}, layer_norm_eps = {self.layer_norm_eps}: expected numbers above 0, and "
                 "a ratio of at most 100000"
             )
+        if self.mlp_ratio * self.embed_dim < 1:
+            found = f"mlp_ratio = {self.mlp_ratio} of embed_dim = {self.embed_dim}"
+            raise ConfigError(f"{found} leaves no features, expected one or more")
         for name in ("image_size", "patch_size"):
             self._pair(name)
         self.require(use_absolute_embeddings=False)
