@@ -252,6 +252,9 @@ FAMILIES: dict[str, Family] = {
     "gte": Family(module="zoo.models.gte", prefix="Gte", heads=_TEXT[:4]),
     "mpnet": Family(module="zoo.models.mpnet", prefix="MPNet", heads=_TEXT),
     "modernbert": Family(module="zoo.models.modernbert", prefix="ModernBert", heads=_TEXT),
+    "modernbert-decoder": Family(
+        module="zoo.models.modernbert_decoder", prefix="ModernBertDecoder", heads=_DECODER[:3]
+    ),
     "eurobert": Family(
         module="zoo.models.eurobert",
         prefix="EuroBert",

@@ -34,6 +34,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "Lfm2": {"layer_types": ["conv", "full_attention", "conv"], "conv_L_cache": WINDOW + 1, "block_multiple_of": 8},
     "Qwen2": {"layer_types": MIXED, "use_sliding_window": True, "max_window_layers": 0},
 }
+FAMILIES["ModernBertDecoder"] = {"layer_types": MIXED, "local_attention": 2 * WINDOW}
 # Whose convolutions see few tokens, and whose states come from all.
 QWEN3_5 = {"layer_types": ["linear_attention", "full_attention", "linear_attention"], "head_dim": 16}
 QWEN3_5 |= {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16}

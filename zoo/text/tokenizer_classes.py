@@ -413,7 +413,7 @@ CLASS_OF_MODEL: dict[str, str] = {
         ("mistral", "mixtral", "granite", "olmo2", "olmo3", "modernbert", "phi3", "glm4", "stablelm"), BACKEND
     ),
     **dict.fromkeys(("ernie4_5", "got_ocr2", "llava", "paddleocr_vl", "smolvlm", "umt5"), BACKEND),
-    **dict.fromkeys(("glm", "gpt_bigcode", "ministral", "nemotron", "xlm-roberta-xl"), BACKEND),
+    **dict.fromkeys(("glm", "gpt_bigcode", "ministral", "modernbert-decoder", "nemotron", "xlm-roberta-xl"), BACKEND),
     "albert": "AlbertTokenizer",
     "florence2": "BartTokenizer",
     "camembert": "CamembertTokenizer",
@@ -438,7 +438,8 @@ CLASS_OF_MODEL: dict[str, str] = {
     "xlnet": "XLNetTokenizer",
 }
 # Models whose files on the Hub name another class than the right one, which is that of CLASS_OF_MODEL.
-MISNAMED_MODELS = ("ernie4_5", "llava", "modernbert", "nemotron", "paddleocr_vl", "phi3", "qwen2", "siglip2", "smolvlm")
+MISNAMED_MODELS = ("ernie4_5", "llava", "modernbert", "modernbert-decoder", "nemotron", "paddleocr_vl")
+MISNAMED_MODELS += ("phi3", "qwen2", "siglip2", "smolvlm")
 GENERIC_CLASSES = (BACKEND, "PreTrainedTokenizer", "PreTrainedTokenizerFast", "PythonBackend")
 
 
