@@ -187,6 +187,22 @@ def _answers(result: Result) -> str:
     return f"{_markdown(head, lines)}{note}\n"
 
 
+def _images(result: Result) -> str:
+    """Seconds to the first token after an image, and for a token; the least of the rounds."""
+    lines = []
+    for who, of in result["runs"].items():
+        first, token, peak = (min(one[key] for one in of) for key in ("first", "token", "peak"))
+        lines.append([who, f"{first:.1f}", _ms(1e3 * token), _mb(peak), f"{result['differences'][who]:.3f}"])
+    head = ["", "first token, s", "a token, ms", "peak memory", "logits, difference from zoo's"]
+    ratios = [
+        [f"{r['what']}: {r['ours']} / {r['theirs']}", _ratio(r["ratio"]), f"{r['target']:.2f}"]
+        for r in result["ratios"]
+    ]
+    tally = _tally([r["ratio"] for r in result["ratios"]])
+    note = f"{result['note']}\n\n" if "note" in result else ""
+    return f"{note}{_markdown(head, lines)}\n{_markdown(['', 'ratio', 'wanted'], ratios)}\n{tally}\n"
+
+
 def _soak(result: Result) -> str:
     """The visits of each kind of client."""
     lines = [
@@ -288,6 +304,11 @@ KINDS = {
     "families": Kind("Families", "One short input each at full size, zoo on ONNX Runtime, each in a process.", _rows),
     "answers": Kind(
         "Answers about images", "A page's image to 300 tokens by Granite Docling's layout, each side alone.", _answers
+    ),
+    "images": Kind(
+        "Images and llama.cpp",
+        "An image of 1,008 tokens and the tokens after it, Qwen2.5-VL's layout in 4 bits, zoo and llama.cpp's mtmd.",
+        _images,
     ),
     "whisper": Kind("Whisper", "A minute of speech to 200 tokens by whisper-base, each side in a process.", _rows),
     "onnx": Kind("ONNX graphs", "zoo's against torch.onnx's of transformers, both by ONNX Runtime.", _rows),
