@@ -1,53 +1,13 @@
-"""Tables beside each other that a detector or the network took for one."""
+"""Tables beside each other that the network took for one."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw
 
-from zoo.apps.tables import Cell, Table, Word
-from zoo.apps.tables.finding import ink_words
-from zoo.apps.tables.side_by_side import part_repeated_header, part_side_by_side
+from zoo.apps.tables import Cell, Table
+from zoo.apps.tables.side_by_side import part_repeated_header
 from zoo.images.boxes import Box
-
-
-def words_of(x: float, y: float, pitch: float, rows: int = 6) -> list[Word]:
-    """Rows of a name and a number."""
-    return [
-        Word(f"{name}{r}", (x + dx, y + pitch * r, x + dx + 40, y + pitch * r + 10))
-        for r in range(rows)
-        for name, dx in (("name", 0), ("1", 80))
-    ]
-
-
-@pytest.mark.parametrize(("second", "tables"), [((48, 20), 2), ((40, 20), 1)], ids=["not level", "level"])
-def test_lines_that_are_not_level_are_two_tables(second: tuple[float, float], tables: int):
-    words = [*words_of(20, 40, 20), *words_of(220, *second)]
-    boxes = part_side_by_side((0.0, 0.0, 400.0, 200.0), words)
-    assert len(boxes) == tables
-    if tables == 2:
-        (_, _, right, bottom), (left, top, *_) = boxes
-        assert 140 < right == left < 220
-        assert (top, bottom) == (43.0, 155.0)
-
-
-@pytest.mark.parametrize(("second", "tables"), [(50, 2), (40, 1)], ids=["not level", "level"])
-def test_the_same_in_the_ink_of_a_picture(second: int, tables: int):
-    image = Image.new("RGB", (400, 200), "white")
-    for x, y in ((20, 40), (220, second)):
-        for row in range(6):
-            for dx, text in ((0, f"name {row}"), (80, str(row))):
-                ImageDraw.Draw(image).text((x + dx, y + 20 * row), text, "black", font_size=12)
-    box = (0.0, 0.0, 400.0, 200.0)
-    assert len(part_side_by_side(box, ink_words(np.asarray(image), box))) == tables
-
-
-def test_texts_beside_a_table_are_no_table():
-    sentences = [
-        Word("word", (220 + 30 * i, 45 + 13 * r, 245 + 30 * i, 55 + 13 * r)) for r in range(8) for i in range(5)
-    ]
-    assert len(part_side_by_side((0.0, 0.0, 400.0, 200.0), [*words_of(20, 40, 20), *sentences])) == 1
 
 
 def table_of(rows: list[list[str]], origin: str = "model") -> Table:

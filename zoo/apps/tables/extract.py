@@ -48,8 +48,7 @@ from .lattice import Lattice
 from .ocr import OcrEngine, load_ocr, reader_and_engine
 from .reading import GuessedWord, LineReader, is_legible, read_cells
 from .ruled import ruled_places, ruled_table
-from .side_by_side import part_repeated_header, part_side_by_side, rules_across
-from .spaced_rows import with_spaced_rows
+from .side_by_side import part_repeated_header, rules_across
 from .spanners import with_ruled_header
 from .structure import COLUMN, ROW, TABLE, build_table
 from .surrounding import fit_to_ink, has_lines, why_no_table, without_titles_and_notes
@@ -237,10 +236,6 @@ class TableExtractor:
         if words is not None:
             words = without_leaders(words)
         near: Callable[[Box], Sequence[Word]] = cache(lambda box: ink_words(page, box) if words is None else words)
-        if self.detection is not None:
-            places = [
-                found._replace(box=box) for found in places for box in part_side_by_side(found.box, near(found.box))
-            ]
         lattices, ruled_within = ruled_places(page, places, words, near, rules, self.detection is not None, drawn)
         ink: Callable[[], np.ndarray] = cache(lambda: ink_of(page))
         tables, rest = [], list(reading_order(list(lattices)))
@@ -347,7 +342,7 @@ class TableExtractor:
         if lattice is None:
             objects = find_objects(self.structure, crop.pixels, lines, self.threshold, self.options)
             objects = with_unsure(objects, lines, self.threshold)
-            objects = with_spaced_rows(with_gaps(objects, lines, self.threshold), crop.pixels, self.threshold)
+            objects = with_gaps(objects, lines, self.threshold)
             objects = with_ruled_header(objects, crop.pixels, lines, self.threshold)
             whole = [one.box for one in objects if one.label == TABLE and one.score > self.threshold]
             # The network's "table" may leave out rows that the detector saw.

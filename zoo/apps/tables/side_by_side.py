@@ -5,62 +5,20 @@ Boxes are (x0, y0, x1, y1) in pixels.
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import spans
-from .boxes import HALF_SHARE, bounding_box, inside
 from .cell_borders import ink_of_part
-from .table import Table, Word
-from .text_lines import TEXT_GAP, blocks_of, word_lines
+from .table import Table
 
-LINES, GRID = 4, 0.6  # lines of a table, at least, and the share of them with a gap between columns
+MIN_ROWS = 4  # rows of tables beside each other, at least
 RULE_SHARES = (
     0.7,
     0.95,
 )  # of a table's height, and width: a line of pixels with so much ink is a rule down, or across it
-LEVEL, MOST_LEVEL = 0.3, 0.3  # heights of words between lines that are level; the share of such lines, at most
-
-
-def part_side_by_side(box: Box, words: Sequence[Word]) -> list[Box]:
-    """The boxes of the tables beside each other in a box: their lines are not level, as those of rows are."""
-    own = sorted((w for w in words if w.text.strip() and inside(w.box, box) >= HALF_SHARE), key=lambda w: w.box[0])
-    if len(own) < 4 * LINES:
-        return [box]
-    high, reached = statistics.median(w.box[3] - w.box[1] for w in own), own[0].box[2]
-    for i, word in enumerate(own):
-        if word.box[0] - reached >= TEXT_GAP * high and _are_tables(own[:i], own[i:], high):
-            x = (reached + word.box[0]) / 2
-            left, right = ((box[0], x), (x, box[2]))
-            parts = [(left, own[:i]), (right, own[i:])]
-            boxes = [(a, *_rows(some, box), b) for (a, b), some in parts]
-            return [part for a, y0, y1, b in boxes for part in part_side_by_side((a, y0, b, y1), words)]
-        reached = max(reached, word.box[2])
-    return [box]
-
-
-def _rows(words: Sequence[Word], box: Box) -> tuple[float, float]:
-    """The upper and the lower edge of words, or of the box where it is near."""
-    _, y0, _, y1 = bounding_box(w.box for w in words)
-    high = statistics.median(w.box[3] - w.box[1] for w in words)
-    return max(box[1], y0 - high / 2), min(box[3], y1 + high / 2)
-
-
-def _are_tables(left: Sequence[Word], right: Sequence[Word], high: float) -> bool:
-    sides = [word_lines(left), word_lines(right)]
-    if min(map(len, sides)) < LINES:
-        return False
-    for lines in sides:
-        if sum(len(blocks_of([w.box for w in line])) > 1 for line in lines) < GRID * len(lines):
-            return False
-    ends = [[max(w.box[3] for w in line) for line in lines] for lines in sides]
-    few, many = sorted(ends, key=len)
-    level = sum(min(abs(a - b) for b in many) <= LEVEL * high for a in few)
-    return level <= MOST_LEVEL * len(few)
 
 
 def part_repeated_header(table: Table, page: np.ndarray) -> list[Table]:
@@ -69,7 +27,7 @@ def part_repeated_header(table: Table, page: np.ndarray) -> list[Table]:
     A table with a rule from side to side of its place on the page (H, W, 3) uint8, and none down it, is one.
     """
     R, C = table.shape
-    if R < LINES or any(cell.origin != "model" for cell in table.cells):
+    if R < MIN_ROWS or any(cell.origin != "model" for cell in table.cells):
         return [table]
     first = table.rows(repeat=False)[0]
     for wide in range(2, C // 2 + 1):
