@@ -175,22 +175,3 @@ def test_a_row_of_a_header_without_words_goes():
     texts = [["Name", ">both", ""], ["", "", ""], ["", "one", "two"], ["x", "1", "2"]]
     found = table(texts, (SPANNING, 0, 1, 1, 2), header=3)
     assert found.rows(repeat=False) == [["Name", "both", ""], ["", "one", "two"], ["x", "1", "2"]]
-
-
-@pytest.mark.parametrize(
-    ("names", "given", "kept"),
-    [
-        # The middle of each text is that of its rows, whichever the network saw.
-        (["", "x", "", "yvv", "", "z"], (2, 3), [(1, 3), (4, 2)]),
-        (["xvv", "", "", "y", "", "z"], (1, 3), [(1, 2), (3, 3)]),
-        # All texts are level with the first of their rows.
-        (["x", "", "", "y", "", "", "z", "", "", "w", "", ""], (1, 3), [(1, 3)]),
-        # No text is left for the last row: the cells stay as they are.
-        (["xvv", "", "y", ""], (1, 2), [(1, 2)]),
-    ],
-)
-def test_texts_share_out_the_rows_in_whose_middle_they_are(names, given, kept):
-    texts = [["a", "b"], *([name, str(i)] for i, name in enumerate(names))]
-    first, count = given
-    found = spans(table(texts, (SPANNING, first, 0, count, 1)))
-    assert [(row, high) for row, _, high, _ in found] == kept

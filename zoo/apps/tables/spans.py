@@ -17,16 +17,14 @@ from typing import NamedTuple
 from ...images.boxes import Box
 from .boxes import bounding_box
 from .table import Word
-from .text_lines import TEXT_GAP, word_lines
+from .text_lines import TEXT_GAP
 from .words import Interval
 from .wrapped import is_wrapped
 
 LEVEL = 0.35  # share of the usual height of words: a text and a row whose middles are nearer are level
 MAX_OFF_CENTRE = 1.0  # multiple of the usual height of words: so far a text may be from the middle of columns
 NUMBER = re.compile(r"[(−–-]?[$€£]?[0-9]+([.,][0-9]+)*%?\)?")
-MOST_ROWS, MOST_LINES = 12, 3  # rows of one cell, and lines of its text
 PANEL = re.compile(r"\(?[A-Ha-h]\)|Panel [A-H]\b.*")
-MAX_LINE_GAP = 0.5  # share of the usual height of words: the lines of one text are nearer
 RULED_SCORE = 1.0  # score of a cell that has a rule below it, as wide as its columns
 
 
@@ -301,30 +299,6 @@ def _reaches(span: Span, line: Sequence[Word], x: Sequence[float]) -> bool:
     return any(left < x[c] < right for c in range(span.left + 1, span.right))
 
 
-def first_column_spans(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
-    """The spans, those of the first column anew where its texts share out the rows between two headings among them.
-
-    Each text is then in the middle of its rows, and every row has one.  Texts that are all level with the first of
-    their rows stay there.
-    """
-    if not grid.words:
-        return list(spans)
-    across = {r for s in spans if s.left == 0 and s.right > 1 for r in range(s.top, s.bottom)}
-    found, first = list(spans), grid.header_rows
-    for r in range(grid.header_rows, len(grid.rows) + 1):
-        if r in across or r == len(grid.rows):
-            body, first = range(first, r), r + 1
-            own = [s for s in spans if (s.left, s.right) == (0, 1) and s.bottom - s.top > 1 and s.top in body]
-            begin = {body[0], *(s.top for s in own)} if own else set()
-            if all((k, 0) in grid.at and _off_level(k, grid) <= LEVEL * grid.height for k in begin):
-                continue
-            if groups := _groups(body, grid):
-                score = min(s.score or 0.0 for s in own)
-                found = [s for s in found if s not in own]
-                found += [Span(body[a], body[b - 1] + 1, 0, 1, score, False) for a, b in groups if b - a > 1]
-    return found
-
-
 def with_panels(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
     """The spans, those over all columns for "(a)", "(b)" or "Panel A", alone in two or more of the body's rows."""
     at, columns = grid.at, grid.columns
@@ -334,36 +308,3 @@ def with_panels(spans: Sequence[Span], grid: WordGrid) -> list[Span]:
     if len(named) < 2 or len(columns) < 2:
         return list(spans)
     return [s for s in spans if s.top not in named] + [Span(r, r + 1, 0, len(columns), None, True) for r in named]
-
-
-def _level(r: int, grid: WordGrid) -> float:
-    """The middle of a row by its texts beside the first column."""
-    beside = [middle_of(word, 1) for c in range(1, len(grid.columns)) for word in grid.at.get((r, c), ())]
-    return statistics.median(beside) if beside else grid.rows[r].middle
-
-
-def _off_level(r: int, grid: WordGrid) -> float:
-    """How far the first line of a row's text in the first column is from the middle of the row."""
-    top = min(grid.at[r, 0], key=lambda word: word.box[3])
-    return abs(middle_of(top, 1) - _level(r, grid))
-
-
-def _groups(body: range, grid: WordGrid) -> tuple[tuple[int, int], ...]:
-    """The rows of the body as (first, end), counted within it, for each text of the first column; none if it fails."""
-    boxes = [[word.box for word in line] for line in word_lines([w for r in body for w in grid.at.get((r, 0), ())])]
-    lines = sorted((min(box[1] for box in line), max(box[3] for box in line)) for line in boxes)
-    level, high = [_level(r, grid) for r in body], grid.height
-    # After each line, for each number of rows shared out, the least cost and the groups.
-    ways: list[dict[int, tuple[float, tuple[tuple[int, int], ...]]]] = [{0: (0.0, ())}, *({} for _ in lines)]
-    for i in range(len(lines)):
-        for first, (cost, groups) in ways[i].items():
-            for j in range(i + 1, min(len(lines), i + MOST_LINES) + 1):
-                if any(lines[k][0] - lines[k - 1][1] > MAX_LINE_GAP * high for k in range(i + 1, j)):
-                    break
-                text = (lines[i][0] + lines[j - 1][1]) / 2
-                for end in range(first + 1, min(len(level), first + MOST_ROWS) + 1):
-                    off = abs((level[first] + level[end - 1]) / 2 - text)
-                    whole = cost + off + LEVEL * high * (j - i - 1)  # lines are rather texts of their own
-                    if off <= LEVEL * high and (end not in ways[j] or whole < ways[j][end][0]):
-                        ways[j][end] = whole, (*groups, (first, end))
-    return ways[-1].get(len(level), (0.0, ()))[1]

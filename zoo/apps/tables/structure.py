@@ -14,7 +14,7 @@ from ...images.boxes import Box, Detection, check_fraction
 from .boxes import HALF_SHARE, bounding_box, check_box, inside, share
 from .grid import MAX_POSITIONS
 from .refine import join_header_rows, join_overlapping_columns, refine_columns, refine_rows
-from .spans import Span, WordGrid, centred_spans, checked_spans, first_column_spans, header_spans, with_panels
+from .spans import Span, WordGrid, centred_spans, checked_spans, header_spans, with_panels
 from .table import Cell, Table, Word
 from .words import Interval, check_words, first_choices, join, overlapping, place
 from .wrapped import join_wrapped_rows
@@ -94,7 +94,7 @@ def build_table(
         spans = _spans(spanning, rows, columns, header_rows)
         if check_spans:
             grid = WordGrid(rows, columns, words, header_rows)
-            spans = first_column_spans(checked_spans(spans, grid), grid)
+            spans = checked_spans(spans, grid)
             if header_rows < len(rows):
                 spans = centred_spans(spans, grid)
                 spans = with_panels(spans + header_spans(spans, grid), grid)
