@@ -191,29 +191,6 @@ def test_signs_between_words_are_no_gap():
     assert table.rows() == [["Men (>= 18 yrs)", "1728"]] * 4
 
 
-@pytest.mark.parametrize("gap", [2, 12])
-def test_lattices_that_a_double_rule_parts_are_one_table(gap: float):
-    upper, lower = (170, 150, 130), (130 - gap, 110 - gap, 90 - gap)
-    content = ruled(ys=upper) + ruled(ys=lower)
-    rows = [(y - 14, name) for ys in (upper, lower) for y, name in zip(ys[:-1], ("one", "two"), strict=True)]
-    content += "".join(text(x + 5, y, name) for x in X[:-1] for y, name in rows)
-    tables = tables_of(page_of(content), structure=no_objects)
-    assert [table.shape for table in tables] == ([(4, 3)] if gap == 2 else [(2, 3)] * 2)
-
-
-def test_a_heading_that_no_rule_crosses_is_a_row():
-    """Of a table in which no row has a rule down but those above and below; without a text there are two tables."""
-    upper, lower = (170, 150, 130), (110, 90, 70)
-    content = (
-        ruled(ys=upper) + ruled(ys=lower) + "".join(text(X[c] + 5, y - 14, "x") for y in upper[:2] for c in range(3))
-    )
-    content += "".join(text(X[c] + 5, y - 14, "y") for y in lower[:2] for c in range(3))
-    tables = tables_of(page_of(content + text(45, 116, "Spanish language")), structure=no_objects)
-    assert [table.shape for table in tables] == [(5, 3)]
-    assert tables[0].rows(repeat=False)[2] == ["Spanish language", "", ""]
-    assert [table.shape for table in tables_of(page_of(content), structure=no_objects)] == [(2, 3)] * 2
-
-
 def test_two_gaps_side_by_side_are_no_column():
     """Three lines for the side of a table's cells, five points apart: both gaps together are as wide as letters."""
     content = "".join(line(40, y, 260, y) for y in Y)
@@ -242,15 +219,6 @@ def test_months_are_names():
     content += "".join(text(x, y, one) for y, *names in words for x, one in zip((45, 125, 195), names, strict=True))
     (table,) = tables_of(page_of(content), (30, 25, 270, 160))
     assert table.rows() == [list(names) for _, *names in words]
-
-
-def test_boxes_filled_behind_words_of_a_text_are_no_cells():
-    """A word of code on grey in a cell."""
-    code = "0.8 g 69 117 28 14 re f 0 g" + text(45, 120, "The") + text(64, 120, "code") + text(92, 120, "is")
-    content = code + ruled() + "".join(text(x, y, words) for x, y, words in WORDS if (x, y) != (45, 120))
-    (table,) = tables_of(page_of(content), PLACE, structure=no_objects)
-    assert table.shape == (4, 3)
-    assert table.rows()[1][0].split() in (["The", "code", "is"], ["Thecode", "is"])
 
 
 def test_a_lattice_on_a_form_is_a_table_of_its_own():

@@ -19,8 +19,6 @@ from .grid import MAX_POSITIONS
 from .table import Cell, Table
 from .words import join
 
-MAX_DOUBLE_RULE = 2.0  # times `near`: the two lines of a double rule are nearer
-MIN_ROW_HEIGHT, MAX_HEADING_HEIGHT = 0.6, 1.25  # times a row's usual height: a heading across the table
 MIN_BORDER_GAP = 6.0  # pixels: lines that are nearer are one border, since no cell is so low or narrow
 MIN_DRAWN = 0.6  # the share of a cell's side that is drawn, at least
 MAX_RAGGED = 0.2  # the share of positions in cells that are no rectangles, from which a lattice is not used
@@ -71,7 +69,7 @@ def find_lattices(rules: Rules, near: float, origin: str) -> list[Lattice]:
     """The lattices of rules that touch one another, those of the most cells first.  near: in pixels."""
     across, down = (np.array(of, np.float64).reshape(-1, 3) for of in (rules.across, rules.down))
     found = [_lattice(across[a], down[d], near, origin) for a, d in touching_groups(across, down, near, 2)]
-    return _join_double_rules([one for one in found if one is not None], near)
+    return sorted((one for one in found if one is not None), key=lambda one: (-len(one.cells), one.ys))
 
 
 def touching_groups(
@@ -100,58 +98,6 @@ def touching_groups(
             a = more
         left &= ~a
         yield np.flatnonzero(a), np.flatnonzero(d)
-
-
-def _join_double_rules(lattices: Sequence[Lattice], near: float) -> list[Lattice]:
-    """The lattices, those of the most cells first; two that part a double rule, below a header, say, are one.
-
-    They have the same columns, and are nearer than two tables are.
-    """
-
-    def is_double_rule(above: Lattice, below: Lattice) -> bool:
-        return abs(below.ys[0] - above.ys[-1]) <= MAX_DOUBLE_RULE * near
-
-    return _join_below(lattices, near, is_double_rule, 0)
-
-
-def with_headings(lattices: Sequence[Lattice], near: float, has_text: Callable[[Box], bool]) -> list[Lattice]:
-    """The lattices, those of the most cells first; two with the same columns around a heading across these are one.
-
-    No rule down crosses the heading, which is as high as a row, and leaves no room for the space around two tables.
-    has_text: tells it of a box.
-    """
-
-    def is_heading(above: Lattice, below: Lattice) -> bool:
-        usual, apart = statistics.median_high(np.diff(above.ys).tolist()), below.ys[0] - above.ys[-1]
-        is_as_high = MIN_ROW_HEIGHT * usual <= apart <= MAX_HEADING_HEIGHT * usual
-        return is_as_high and has_text((above.xs[0], above.ys[-1], above.xs[-1], below.ys[0]))
-
-    return _join_below(lattices, near, is_heading, 1)
-
-
-def _join_below(
-    lattices: Sequence[Lattice], near: float, is_one: Callable[[Lattice, Lattice], bool], heading: int
-) -> list[Lattice]:
-    """The lattices, those of the most cells first; two with the same columns are one if `is_one`.
-
-    heading: 1 for a row between the two, 0 for none.
-    """
-    found: list[Lattice] = []
-    for one in sorted(lattices, key=lambda one: one.ys):
-        above = next((o for o in found if _are_close(one.xs, o.xs, near) and is_one(o, one)), None)
-        if above is None:
-            found.append(one)
-            continue
-        R, C = len(above.ys) - 1, len(above.xs) - 1
-        meeting = (above.ys[-1], one.ys[0]) if heading else ((above.ys[-1] + one.ys[0]) / 2,)
-        between = ((R, 0, 1, C),) * heading
-        cells = (*above.cells, *between, *((r + R + heading, c, rs, cs) for r, c, rs, cs in one.cells))
-        found[found.index(above)] = replace(above, ys=(*above.ys[:-1], *meeting, *one.ys[1:]), cells=cells)
-    return sorted(found, key=lambda one: -len(one.cells))
-
-
-def _are_close(a: Sequence[float], b: Sequence[float], near: float) -> bool:
-    return len(a) == len(b) and all(abs(x - y) <= near for x, y in zip(a, b, strict=True))
 
 
 def _lattice(across: np.ndarray, down: np.ndarray, near: float, origin: str) -> Lattice | None:

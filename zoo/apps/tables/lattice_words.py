@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..documents import Rule, Rules, Word
+from ..documents import Word
 from .boxes import HALF_SHARE, inside
 from .direction import quarters
 from .lattice import Lattice
@@ -30,34 +30,8 @@ MIN_NAMED_ROWS, HEAD_LINES = 0.8, 4  # share of a lattice's rows with names to t
 # Heights of words: a row that is lower, or a column that is narrower, holds none.
 MIN_ROW_HEIGHT, MIN_COLUMN_WIDTH = 0.5, 1.6
 NAME = 2  # letters of a word with figures that is a name: "FY2014"
-MAX_MARKED_BOX = 5.0  # heights of words: of a box filled behind words
 BULLETS = "•◦▪‣–-*"
 MIN_CELLS_WITH_WORDS = 6  # the least number of cells with words of such a lattice
-
-
-def without_marks(rules: Rules, words: Sequence[Word]) -> Rules:
-    """The rules without the sides of boxes that are filled behind words of a text, which goes on close beside them."""
-    boxes = np.array([w.box for w in words if w.text.strip()]).reshape(-1, 4)
-    high = float(np.median(boxes[:, 3] - boxes[:, 1])) if len(boxes) else 0.0
-    marked = {
-        (round(rule.start), round(rule.end))
-        for rule in rules.down
-        if rule.end - rule.start <= MAX_MARKED_BOX * high and _goes_across(rule, boxes, high)
-    }
-    kept = (rule for rule in rules.down if (round(rule.start), round(rule.end)) not in marked)
-    return replace(rules, down=tuple(kept)) if marked else rules
-
-
-def _goes_across(rule: Rule, boxes: np.ndarray, high: float) -> bool:
-    """True if in most lines beside a rule down the words (N, 4) on both sides are as near as those of one text."""
-    x0, y0, x1, y1 = boxes.T
-    level = (y0 + y1) / 2
-    beside = (rule.start < level) & (level < rule.end)
-    left = boxes[beside & (x1 - x0 < 2 * (rule.at - x0)) & (rule.at - x1 <= WORD_GAP * high)]
-    right = boxes[beside & (x1 - x0 > 2 * (rule.at - x0)) & (x0 - rule.at <= WORD_GAP * high)]
-    near = right[:, 0] - left[:, None, 2] <= WORD_GAP * high
-    near &= np.abs(right[:, 1] + right[:, 3] - left[:, None, 1] - left[:, None, 3]) <= high
-    return 2 * high * near.any(1).sum() >= rule.end - rule.start
 
 
 def is_table(lattice: Lattice, others: Sequence[Lattice], words: Sequence[Word], detected: bool) -> bool:

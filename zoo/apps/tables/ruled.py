@@ -6,7 +6,6 @@ Boxes are (x0, y0, x1, y1) in pixels.  Shapes: H, W of the page, Y, X of a crop.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -16,14 +15,13 @@ from ..documents import Rules, Word
 from .boxes import HALF_SHARE, inside
 from .cell_borders import SHADE, ink_of_part
 from .ink_rules import near_on, page_rules
-from .lattice import Lattice, find_lattices, lattice_table, with_headings
+from .lattice import Lattice, find_lattices, lattice_table
 from .lattice_words import (
     is_table,
     with_cut_cells,
     with_lines,
     with_sides,
     without_gaps,
-    without_marks,
 )
 from .structure import HEADER, TABLE, count_header_rows
 from .table import Table
@@ -54,11 +52,9 @@ def ruled_places(
     the one place.  drawn: the rules of the page's ink, where they are known.
     """
     near = near_on(page)
-    lattices = find_lattices(without_marks(rules or Rules(), words or ()), near, "rules")
+    lattices = find_lattices(rules or Rules(), near, "rules")
     if not lattices:
-        look = page_rules(page) if drawn is None else drawn
-        lattices = find_lattices(without_marks(look, words or ()), near, "ink")
-    lattices = with_headings(lattices, near, partial(_has_text, page, words))
+        lattices = find_lattices(page_rules(page) if drawn is None else drawn, near, "ink")
     lattices = [with_cut_cells(one, _words(page, one, words)) for one in lattices]
     left: dict[Detection, Lattice | None] = dict.fromkeys(places)
     if not detected:  # one table: its title and notes are part of it
@@ -95,13 +91,6 @@ def ruled_places(
         return {Detection(TABLE, 1.0, one.box): one for one in own}
 
     return tables | left, lattices_within
-
-
-def _has_text(page: np.ndarray, words: Sequence[Word] | None, box: Box) -> bool:
-    x0, y0, x1, y1 = box
-    if words is not None:
-        return any(inside(word.box, box) >= HALF_SHARE for word in words)
-    return bool(ink_of_part(page[int(y0) + 3 : int(y1) - 2, int(x0) + 3 : int(x1) - 2]).any())
 
 
 def _share(page: np.ndarray, box: Box, held: Sequence[Box], words: Sequence[Word] | None) -> float:
