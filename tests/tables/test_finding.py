@@ -144,13 +144,6 @@ def test_three_hundred_tables_and_none() -> None:
     assert find_tables(says(), np.zeros((1, 1, 3), np.uint8), 0.5) == []
 
 
-def test_an_edge_moves_to_a_rule_beside_it() -> None:
-    page = np.pad(TABLE, 100, constant_values=255)[:, :, 100:103]
-    page[93:95, 100:446] = page[320:322, 100:300] = 0
-    x0, y0, x1, y1 = grow_to_gaps((100.0, 100.0, 446.0, 318.0), ink_of(page))
-    assert (x0, y0, x1, y1) == (100.0, 93.0, 446.0, 318.0)  # the lower one is not as long
-
-
 def test_a_table_that_the_detector_is_less_sure_of_has_gaps_between_columns() -> None:
     table, text = (np.pad(one, ((60, 200), (60, 60), (0, 0)), constant_values=255) for one in (TABLE, PARAGRAPH))
     for page, count in ((table, 1), (text, 0)):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from zoo.apps.tables import Word
-from zoo.apps.tables.text_lines import ink_without_rules, without_leader_dots, without_leaders
+from zoo.apps.tables.text_lines import without_leader_dots, without_leaders
 
 
 def line(*texts: str) -> list[Word]:
@@ -61,4 +61,3 @@ def test_three_dots_letters_and_rules_across_stay() -> None:
         smaller[32:35, x : x + 2] = 0
     for pixels in (drawn(7, 3, 3), drawn(12, 20, 9), drawn(7, 12, 5), small, smaller, rule):
         assert without_leader_dots(pixels) is pixels
-    assert not ink_without_rules(rule).any()

@@ -67,24 +67,6 @@ def test_lines_and_gaps_are_the_same_in_words_and_ink():
     assert columns_of([], 50) == []
 
 
-@pytest.mark.parametrize(("dash", "pitch"), [(1, 3), (2, 5), (5, 9)])
-def test_rules_of_dots_and_dashes_are_no_text(dash: int, pitch: int):
-    image, *_ = drawn(8, 5, False)
-    expected = text_lines(image, None)
-    dotted = image.copy()
-    for line in expected:  # right below the letters
-        for x in range(20, image.shape[1] - 20, pitch):
-            dotted[int(line[0][3]), x : x + dash] = 0
-    assert [len(line) for line in text_lines(dotted, None)] == [len(line) for line in expected]
-
-
-def test_strokes_of_letters_are_no_rule_of_dots():
-    image = np.full((40, 200, 3), 255, np.uint8)
-    for x in range(40, 120, 4):  # "mmmmmm"
-        image[12:20, x : x + 2] = 0
-    assert len(text_lines(image, None)) == 1
-
-
 class KnownObjects:
     """A structure model that sees the known objects of a picture, cut off where its part of the picture ends."""
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from ...images.boxes import Box
 from ...images.lines import spans
-from .cell_borders import FULL_RULE
-from .text_lines import MAX_SIDE, closed, ink_without_dots, letter_height
+from .text_lines import MAX_SIDE, closed, letter_height, text_ink
 
 COLUMN_GAP = 1.2  # heights of letters: the least gap between two columns; spaces between words are half of it
 OPEN = 0.7  # share of the lines with text on both sides of a gap between columns: they do not cross it
@@ -57,7 +56,7 @@ def lines_of(page: np.ndarray, box: Box) -> tuple[np.ndarray, float, int]:
     """
     x0, y0, x1, y1 = (max(0, int(v)) for v in box)
     step = 1 + max(y1 - y0, x1 - x0) // MAX_SIDE
-    ink = ink_without_dots(page[y0 : y1 + 1 : step, x0 : x1 + 1 : step])
+    ink = text_ink(page[y0 : y1 + 1 : step, x0 : x1 + 1 : step])
     high = letter_height(ink)
     return closed(ink, round(COLUMN_GAP * high)), high, step
 
@@ -75,8 +74,7 @@ def grow_to_gaps(box: Box, ink: np.ndarray) -> Box:
     """The box with each edge that cuts ink (H, W) moved outwards to the first gap in it.
 
     An edge stays if there is no gap within a tenth of the box's width or height, or a line of text.  Across, a
-    gap is half as wide as letters are high, so that it is not one between two letters.  An edge that cuts none moves to
-    a rule along it that is nearer than letters are high.
+    gap is half as wide as letters are high, so that it is not one between two letters.
     """
     H, W = ink.shape
     x0, y0, x1, y1 = int(box[0]), int(box[1]), min(W, int(np.ceil(box[2]))), min(H, int(np.ceil(box[3])))
@@ -86,20 +84,12 @@ def grow_to_gaps(box: Box, ink: np.ndarray) -> Box:
     wide, high = (gap + int(max(MAX_MOVE * size, LINE * letter)) for size in (x1 - x0, y1 - y0))
     left, top = _steps(across[: x0 + 1][::-1], wide, gap), _steps(down[: y0 + 1][::-1], high, 1)
     right, bottom = _steps(across[x1 - 1 :], wide, gap), _steps(down[y1 - 1 :], high, 1)
-    top = top or _to_rule(ink[:y0, x0:x1][::-1], letter)
-    bottom = bottom or _to_rule(ink[y1:, x0:x1], letter)
     return (
         float(x0 - left) if left else box[0],
         float(y0 - top) if top else box[1],
         float(x1 + right) if right else box[2],
         float(y1 + bottom) if bottom else box[3],
     )
-
-
-def _to_rule(ink: np.ndarray, near: float) -> int:
-    """The number of pixels (h, w) from an edge to the end of a rule along it that is so near; 0 if there is none."""
-    ruled = np.flatnonzero(ink[: int(near) + 1].mean(1) >= FULL_RULE) if ink.size else []
-    return int(ruled[-1]) + 1 if len(ruled) else 0
 
 
 def _steps(line: np.ndarray, most: int, gap: int) -> int:

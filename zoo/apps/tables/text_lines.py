@@ -21,8 +21,7 @@ from .cell_borders import INK
 from .table import Word
 
 RULE = 60  # pixels: a longer run of ink is a rule, or the edge of a filled cell, and no part of a letter
-# A rule's fewest dots or dashes, their greatest pitch in pixels, the share that is alike.
-DOTS, DOT, MIN_REGULAR = 12, 20, 0.9
+DOT, MIN_REGULAR = 20, 0.9  # pixels: the greatest pitch of dots; the share that is alike
 LEADER, SMALL_DOT = 6, 3  # the fewest dots of a leader; pixels: the greatest size of a dot
 LARGE_DOT, MIN_DOT_PITCH = 5, 2.4  # pixels: the greatest size of dots so many times their width apart
 MIN_RULE_WIDTH = 0.8  # share of a crop's width: a longer row of dots is a rule
@@ -100,16 +99,10 @@ def closed(ink: np.ndarray, gap: int) -> np.ndarray:
     return fill_runs(ink.shape, np.delete(begins, np.flatnonzero(near) + 1), np.delete(ends, np.flatnonzero(near)))
 
 
-def ink_without_dots(pixels: np.ndarray) -> np.ndarray:
-    """The pixels (Y, X) of `text_ink` without rules of dots, and without leaders."""
-    ink = text_ink(pixels)
-    return ink & ~_find_dotted_rules(ink)
-
-
 def ink_without_rules(pixels: np.ndarray) -> np.ndarray:
-    """The ink of text, (Y, X) bool, without rules, also of dots, and without edges of filled cells."""
+    """The ink of text, (Y, X) bool, without rules, and without edges of filled cells."""
     ink = text_ink(pixels)
-    return ink & ~(long_runs(ink) | long_runs(ink.T).T | _find_dotted_rules(ink))
+    return ink & ~(long_runs(ink) | long_runs(ink.T).T)
 
 
 def long_runs(ink: np.ndarray, least: float = RULE) -> np.ndarray:
@@ -138,20 +131,12 @@ def fill_runs(shape: tuple[int, ...], begins: np.ndarray, ends: np.ndarray) -> n
     return steps[:-1].cumsum(dtype=np.int8).view(bool).reshape(shape[0], shape[1] + 1)[:, :-1]
 
 
-def _find_dotted_rules(ink: np.ndarray) -> np.ndarray:
-    """(Y, X) bool: the rules along X of dots or dashes, and leaders."""
-    found = np.zeros_like(ink)
-    for y, x0, x1 in _dots(ink, True):
-        found[y, x0:x1] = True
-    return found
-
-
-def _dots(ink: np.ndarray, dashes: bool) -> Iterator[tuple[int, int, int]]:
-    """Lines of pixels (y, begin, end) of dots, or dashes, that are low, alike and evenly spaced, as letters are not."""
+def _dots(ink: np.ndarray) -> Iterator[tuple[int, int, int]]:
+    """Lines of pixels (y, begin, end) of dots that are low, alike and evenly spaced, as letters are not."""
     (begins, ends), wide = runs_of(ink), ink.shape[1] + 1
     ys, begins, ends = begins // wide, begins % wide, ends % wide
     pitches, sizes = np.diff(begins), ends - begins
-    least = math.inf if dashes else letter_height(ink) / 2  # letters of small print are as low as dots of a larger one
+    least = letter_height(ink) / 2  # letters of small print are as low as dots of a larger one
     same = (np.abs(np.diff(pitches)) <= 1) & (pitches[1:] <= DOT) & (ys[2:] == ys[:-2])
     for first, last in spans(same):
         if last - first + 2 < LEADER:
@@ -162,10 +147,10 @@ def _dots(ink: np.ndarray, dashes: bool) -> Iterator[tuple[int, int, int]]:
         low = min(least, LARGE_DOT if large else SMALL_DOT)
         for a, b in spans(_are_low(ink, y, begins[dots], ends[dots], low)):  # a letter may end the run
             own = sizes[first + a : first + b]
-            enough = len(own) >= (LEADER if own.max() <= low else DOTS) and (dashes or own.max() <= low)
             x0, x1 = int(begins[first + a]), int(ends[first + b - 1])
             if (
-                enough
+                len(own) >= LEADER
+                and own.max() <= low
                 and np.mean(np.abs(own - np.median(own)) <= 1) >= MIN_REGULAR
                 and _are_low(ink, y, np.array([x0]), np.array([x1]), low).all()
             ):
@@ -182,9 +167,9 @@ def _are_low(ink: np.ndarray, y: int, begins: np.ndarray, ends: np.ndarray, low:
 
 
 def without_leader_dots(pixels: np.ndarray) -> np.ndarray:
-    """The pixels (Y, X, 3) of a crop with paper in place of leaders and dotted rules, which are no text."""
+    """The pixels (Y, X, 3) of a crop with paper in place of leaders, which are no text."""
     clean, ink = pixels, text_ink(pixels)
-    for y, x0, x1 in _dots(ink, False):
+    for y, x0, x1 in _dots(ink):
         if x1 - x0 < MIN_RULE_WIDTH * pixels.shape[1]:
             clean = pixels.copy() if clean is pixels else clean
             top = max(0, y - LARGE_DOT)
