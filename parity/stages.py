@@ -249,7 +249,8 @@ def _labels_and_boxes(
     logits: np.ndarray, boxes: np.ndarray, sizes: list[tuple[int, int]], threshold: float, config: Config
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     numbers = {i: str(i) for i in config.id2label}  # several may have one name
-    found = post_process_object_detection(logits, boxes, sizes, numbers, threshold=threshold)
+    most = getattr(config, "max_objects", None)
+    found = post_process_object_detection(logits, boxes, sizes, numbers, threshold=threshold, most=most)
     return [(np.array([int(o.label) for o in one]), np.array([o.box for o in one])) for one in found]
 
 

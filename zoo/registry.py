@@ -625,6 +625,20 @@ FAMILIES: dict[str, Family] = {
             "decoder.layer": "decoder.layers",
         },
     ),
+    "conditional_detr": Family(
+        module="zoo.models.conditional_detr",
+        prefix="ConditionalDetr",
+        heads=("ForObjectDetection", "Model"),
+        tasks={"Model": None},
+        losses={"ForObjectDetection": None},
+        processor="ConditionalDetrImageProcessor",
+        stages={
+            "features": "backbone",
+            "positions": "position_embedding",
+            "encoder.layer": "encoder.layers",
+            "decoder.layer": "decoder.layers",
+        },
+    ),
     "yolos": Family(
         module="zoo.models.yolos",
         prefix="Yolos",

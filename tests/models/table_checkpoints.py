@@ -32,7 +32,8 @@ def reference(folder, name="TableTransformerForObjectDetection", backbone=BASIC,
     """A random model of transformers, saved in `folder`; biases, norms and statistics away from 0 and 1."""
     torch.manual_seed(0)
     backbone = transformers.ResNetConfig(**backbone, out_features=list(stages))
-    kind = transformers.DetrConfig if name.startswith("Detr") else transformers.TableTransformerConfig
+    kinds = {"Detr": transformers.DetrConfig, "Cond": transformers.ConditionalDetrConfig}
+    kind = kinds.get(name[:4], transformers.TableTransformerConfig)
     config = kind(**{**SMALL, **config}, backbone_config=backbone, use_timm_backbone=False, attn_implementation="eager")
     model = getattr(transformers, name)(config).eval()
     with torch.no_grad():

@@ -41,6 +41,7 @@ def post_process_object_detection(
     threshold: float = 0.5,
     rule: str = "score",
     order_logits: np.ndarray | None = None,
+    most: int | None = None,
 ) -> list[list[Detection]]:
     """The objects of B images, each list in the order of the queries; nothing is clipped, nothing suppressed.
 
@@ -51,13 +52,13 @@ def post_process_object_detection(
     object" has.  rule "argmax" is that of Microsoft's own code: a query for which "no object" is the best of all
     stands for nothing, however low the threshold (0 there).  From a threshold of 0.5 on the two agree.
 
-    Where each label is judged by itself (RT-DETR), the Q best pairs of a query and a label that have a score >
-    threshold are the objects, best first; or with order_logits (B, Q, Q) of a model that knows it (PP-DocLayout), in
-    the order of reading.
+    Where each label is judged by itself (RT-DETR), the Q best pairs of a query and a label, or the `most` best, that
+    have a score > threshold are the objects, best first; or with order_logits (B, Q, Q) of a model that knows it
+    (PP-DocLayout), in the order of reading.
 
     A query with a logit or a coordinate that is not finite is an InputError.
     """
-    found = find_queries(logits, pred_boxes, target_sizes, id2label, threshold, rule, order_logits)
+    found = find_queries(logits, pred_boxes, target_sizes, id2label, threshold, rule, order_logits, most)
     return [[one for _, one in of_image] for of_image in found]
 
 
@@ -69,6 +70,7 @@ def find_queries(
     threshold: float,
     rule: str,
     order_logits: np.ndarray | None,
+    most: int | None = None,
 ) -> list[list[tuple[int, Detection]]]:
     """The objects of `post_process_object_detection`, each with the number of its query."""
     check_fraction(threshold, "threshold")
@@ -93,7 +95,7 @@ def find_queries(
     ranks = None if order_logits is None else reading_ranks(order_logits)
     if by_itself:
         scores = sigmoid(logits.astype(np.float32, copy=False)).reshape(len(logits), -1)
-        pairs = np.argsort(-scores, 1, kind="stable")[:, : logits.shape[1]]
+        pairs = np.argsort(-scores, 1, kind="stable")[:, : logits.shape[1] if most is None else most]
         if ranks is not None:  # the labels of one query stay together, the best first
             in_order = np.argsort(np.take_along_axis(ranks, pairs // labels, 1), 1, kind="stable")
             pairs = np.take_along_axis(pairs, in_order, 1)

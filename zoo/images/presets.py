@@ -277,6 +277,7 @@ PRESETS = {
         blue_first=True,
     ),
     "Detr": _DETR,
+    "ConditionalDetr": _DETR,
     "Yolos": replace(_DETR, step=16, mask=False),  # its models look at what was padded, too
 }
 

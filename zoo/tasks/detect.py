@@ -170,6 +170,11 @@ class Detect(ImageTask):
         names = self.config.id2label
         return tuple(names[i] for i in sorted(names))
 
+    @property
+    def max_objects(self) -> int | None:
+        """The most objects of an image, where transformers has a limit that is not the number of queries."""
+        return getattr(self.config, "max_objects", None)
+
     def outputs(
         self, pixel_values: Array, sizes: Sequence[tuple[int, int]], pixel_mask: Array | None = None
     ) -> list[Any]:
@@ -186,7 +191,7 @@ class Detect(ImageTask):
         logits, boxes, order, masks, size = output
         orders = None if order is None else order[None]
         names = self.config.id2label
-        (found,) = find_queries(logits[None], boxes[None], [size], names, threshold, rule, orders)
+        (found,) = find_queries(logits[None], boxes[None], [size], names, threshold, rule, orders, self.max_objects)
         if order is None:
             found = sorted(found, key=lambda one: -one[1].score)
         queries = [query for query, _ in found]

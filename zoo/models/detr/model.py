@@ -8,7 +8,7 @@ N = h w, Q num_queries, D d_model, L labels.  Images are (B, Y, X, C): channels 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from ... import ops
 from ...inputs import ImageInputs, ImageModel
@@ -163,14 +163,30 @@ class DetrModel(DetrPretrained):
         self.dropout = Dropout(cfg.dropout)
         self.encoder_layers = [self.encoder_layer(w / "encoder.layers" / i, cfg) for i in range(cfg.encoder_layers)]
         self.queries = w.get("query_position_embeddings.weight", (cfg.num_queries, D))
-        self.decoder_layers = [self.decoder_layer(w / "decoder.layers" / i, cfg) for i in range(cfg.decoder_layers)]
+        self.decoder_layers = self.make_decoder(w / "decoder.layers", cfg)
         self.decoder_norm = LayerNorm(w / "decoder.layernorm", D, EPS)
+
+    def make_decoder(self, w: Weights, cfg: Any) -> list[Any]:
+        """The decoder's layers."""
+        return [self.decoder_layer(w / i, cfg) for i in range(cfg.decoder_layers)]
 
     def encode(self, x: Array, positions: Array, mask: Array | None) -> Array:
         """x (B, N, D), positions (1 or B, N, D), mask (B, N) -> (B, N, D)."""
         for layer in self.encoder_layers:
             x = layer(x, positions, mask)
         return x
+
+    def decode(self, memory: Array, positions: Array, mask: Array | None) -> tuple[Array, Array | None]:
+        """memory (B, N, D), positions (1 or B, N, D), mask (B, N) -> x (B, Q, D), that of each layer or None."""
+        c = DecoderContext(self.queries, memory, memory + positions, mask)
+        x = ops.zeros((memory.shape[0], *self.queries.shape), self.queries)
+        steps = []
+        for layer in self.decoder_layers:
+            x = layer(x, c)
+            if self.config.auxiliary_loss:  # for training; it also changes the next layer's input
+                x = self.decoder_norm(x)
+                steps.append(x[None])
+        return self.decoder_norm(x), ops.cat(steps, 0) if steps else None
 
     def forward(self, p: ImageInputs) -> DetrModelOutput:
         return self.look(p)[0]
@@ -185,16 +201,8 @@ class DetrModel(DetrPretrained):
         mask = None if mask is None else mask.reshape(B, h * w)
 
         memory = self.encode(self.dropout(features.reshape(B, h * w, D)), positions, mask)
-        c = DecoderContext(self.queries, memory, memory + positions, mask)
-        x = ops.zeros((B, *self.queries.shape), self.queries)
-        steps = []
-        for layer in self.decoder_layers:
-            x = layer(x, c)
-            if self.config.auxiliary_loss:  # for training; it also changes the next layer's input
-                x = self.decoder_norm(x)
-                steps.append(x[None])
-        found = DetrModelOutput(self.decoder_norm(x), memory, ops.cat(steps, 0) if steps else None)
-        return found, Sight(stages, features, memory, mask)
+        x, steps = self.decode(memory, positions, mask)
+        return DetrModelOutput(x, memory, steps), Sight(stages, features, memory, mask)
 
 
 def visible(pixel_mask: Array, grid: tuple[int, int]) -> Array | None:
