@@ -551,6 +551,7 @@ FAMILIES: dict[str, Family] = {
     "granite": Family(module="zoo.models.granite", prefix="Granite", heads=_DECODER[:2]),
     "helium": Family(module="zoo.models.helium", prefix="Helium", heads=_DECODER[:4]),
     "hunyuan_v1_dense": Family(module="zoo.models.hunyuan_v1_dense", prefix="HunYuanDenseV1", heads=_DECODER[:3]),
+    "deepseek_v3": Family(module="zoo.models.deepseek_v3", prefix="DeepseekV3", heads=_DECODER[:4]),
     "lfm2": Family(module="zoo.models.lfm2", prefix="Lfm2", heads=_DECODER[:2]),
     "llama": Family(module="zoo.models.llama3", prefix="Llama", heads=_DECODER),
     "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER),

@@ -162,7 +162,7 @@ class Spec:
         """transformers' model and its loading info: missing_keys, unexpected_keys, mismatched_keys."""
         # Eager, since rows without keys differ by back end, and the dtype, since version 5 keeps the file's.
         options = {"attn_implementation": "eager", "local_files_only": True, "output_loading_info": True}
-        if {"num_experts", "num_local_experts"} & config.keys():
+        if {"num_experts", "num_local_experts", "n_routed_experts"} & config.keys():
             options["experts_implementation"] = "eager"  # the other has no float64
         return model_class.from_pretrained(folder, dtype=dtype, **options)
 

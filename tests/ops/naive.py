@@ -193,6 +193,17 @@ def add_scaled(x, y, scale):
     return _f64(x) + _f64(scale) * _f64(y)
 
 
+def grouped_gates(logits, bias, k, groups, kept_groups, normalise):
+    gates, size = _sigmoid(_f64(logits)), logits.shape[1] // groups
+    out = np.zeros_like(gates)
+    for n, row in enumerate(gates + _f64(bias)):
+        sums = [sum(sorted(row[g * size : (g + 1) * size])[-2:]) for g in range(groups)]
+        kept = sorted(range(groups), key=lambda g: -sums[g])[:kept_groups]
+        best = sorted((e for e in range(len(row)) if e // size in kept), key=lambda e: -row[e])[:k]
+        out[n, best] = gates[n, best]
+    return out / out.sum(-1, keepdims=True) if normalise else out
+
+
 def top_k_gates(logits, k, normalise):
     gates = softmax(logits)
     for row in gates:

@@ -192,6 +192,15 @@ def test_lookups():
     )
 
 
+@pytest.mark.parametrize(("groups", "kept_groups", "k"), [(1, 1, 3), (4, 2, 3), (3, 1, 1)])
+@pytest.mark.parametrize("normalise", [False, True])
+def test_gates_by_groups(groups, kept_groups, k, normalise):
+    def through(f):
+        return lambda x, bias: f.grouped_gates(x, bias, k, groups, kept_groups, normalise)
+
+    check(through(ops), through(naive), [("B", 12)], [random(12)])
+
+
 @pytest.mark.parametrize("normalise", [False, True])
 def test_experts(normalise):
     def through(f):

@@ -393,6 +393,15 @@ def test_small_ops(image, lib, rng):
     )
 
 
+@pytest.mark.parametrize(("groups", "kept_groups", "k"), [(1, 1, 3), (4, 2, 3), (6, 6, 12), (3, 1, 1)])
+@pytest.mark.parametrize("normalise", [False, True])
+def test_gates_by_groups(groups, kept_groups, k, normalise, lib, rng):
+    """The bias says what is chosen, and is no part of the gates."""
+    logits, bias = rng.standard_normal((9, 12)).astype(np.float32), rng.standard_normal(12).astype(np.float32)
+    how = k, groups, kept_groups, normalise
+    check(ops.grouped_gates(lib(logits), lib(bias), *how), naive.grouped_gates(logits, bias, *how))
+
+
 @pytest.mark.parametrize("normalise", [False, True])
 def test_experts(normalise, lib, rng):
     x, logits = rng.standard_normal((2, 7, 4)).astype(np.float32)

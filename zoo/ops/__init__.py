@@ -342,6 +342,15 @@ def top_k_gates(logits: Array, k: int, normalise: bool) -> Array:
     return backend(logits).top_k_gates(logits, k, normalise)
 
 
+def grouped_gates(logits: Array, bias: Array, k: int, groups: int, kept_groups: int, normalise: bool) -> Array:
+    """The sigmoids of each row's `k` best, and zeros (DeepSeek-V3, https://arxiv.org/abs/2412.19437, section 2.1.2).
+
+    bias (E,) is added where they are chosen: of `groups` of neighbours, those `kept_groups` whose two best have the
+    largest sum, and of these the k largest.  normalise: they sum to 1.  logits (N, E) -> (N, E).
+    """
+    return backend(logits).grouped_gates(logits, bias, k, groups, kept_groups, normalise)
+
+
 def combine_experts(x: Array, gates: Array, experts: Sequence[Callable[[Array], Array]]) -> Array:
     """The sum of functions of rows, each times its gate: rows with a gate of 0 do not pass through it.
 

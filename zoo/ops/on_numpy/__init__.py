@@ -111,6 +111,20 @@ def top_k_gates(logits: np.ndarray, k: int, normalise: bool) -> np.ndarray:
     return gates / gates.sum(-1, keepdims=True) if normalise else gates
 
 
+def grouped_gates(
+    logits: np.ndarray, bias: np.ndarray, k: int, groups: int, kept_groups: int, normalise: bool
+) -> np.ndarray:
+    N, E = logits.shape
+    gates = activate(logits, "sigmoid")
+    order = gates + bias
+    sums = np.sort(order.reshape(N, groups, E // groups))[..., -2:].sum(-1)
+    worst = np.argsort(-sums, -1, kind="stable")[:, kept_groups:]
+    np.put_along_axis(order.reshape(N, groups, E // groups), worst[..., None], -np.inf, 1)
+    gates = gates.copy()
+    np.put_along_axis(gates, np.argsort(-order, -1, kind="stable")[:, k:], 0, -1)
+    return gates / (gates.sum(-1, keepdims=True) + logits.dtype.type(1e-20)) if normalise else gates
+
+
 def combine_experts(x: np.ndarray, gates: np.ndarray, experts: Sequence[Callable[[Any], Any]]) -> np.ndarray:
     out = np.zeros_like(x)
     for gate, expert in zip(gates.T, experts, strict=True):

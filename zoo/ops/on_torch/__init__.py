@@ -85,6 +85,17 @@ def top_k_gates(logits: Tensor, k: int, normalise: bool) -> Tensor:
     return torch.zeros_like(logits).scatter(-1, at, found.to(logits.dtype))
 
 
+def grouped_gates(logits: Tensor, bias: Tensor, k: int, groups: int, kept_groups: int, normalise: bool) -> Tensor:
+    gates = logits.to(torch.promote_types(logits.dtype, torch.float32)).sigmoid()
+    order = (gates + bias).unflatten(-1, (groups, -1))
+    best = order.topk(2, -1)[0].sum(-1).topk(kept_groups, -1)[1]
+    kept = torch.zeros_like(order[..., 0], dtype=torch.bool).scatter(-1, best, True)
+    at = order.masked_fill(~kept[..., None], -torch.inf).flatten(1).topk(k, -1)[1]
+    found = gates.gather(-1, at)
+    found = found / (found.sum(-1, keepdim=True) + 1e-20) if normalise else found
+    return torch.zeros_like(logits).scatter(-1, at, found.to(logits.dtype))
+
+
 def combine_experts(x: Tensor, gates: Tensor, experts: Sequence[Callable[[Any], Any]]) -> Tensor:
     out = torch.zeros_like(x)
     whole = x.is_cuda and torch.cuda.is_current_stream_capturing()  # which cannot wait for the number of rows

@@ -28,6 +28,7 @@ from .arrays import (
     embedding,
     exp,
     gather_bias,
+    grouped_gates,
     log,
     mean,
     relative_scores,

@@ -144,6 +144,29 @@ def top_k_gates(logits: Symbol, k: int, normalise: bool) -> Symbol:
     return gates.new("ScatterElements", [gates * 0.0, names[1], found], logits.shape, axis=-1)
 
 
+def grouped_gates(logits: Symbol, bias: Symbol, k: int, groups: int, kept_groups: int, normalise: bool) -> Symbol:
+    N, E = logits.shape
+    gates = logits.new("Sigmoid", [logits], logits.shape)
+    order = (gates + bias).reshape(N, groups, E // groups)
+    best, _ = _top(order, 2)
+    sums = best.new("ReduceSum", [best, np.array([-1])], (N, groups), keepdims=0)
+    found, at = _top(sums, kept_groups)
+    kept = sums.new("ScatterElements", [sums * 0.0, at, found * 0.0 + 1.0], sums.shape, axis=-1)
+    order = where((kept > 0.5)[..., None], order, order.constant(np.float32(-np.inf))).reshape(N, E)
+    found, at = _top(order, k)
+    gates = gates * gates.new("ScatterElements", [gates * 0.0, at, found * 0.0 + 1.0], gates.shape, axis=-1)
+    if normalise:
+        gates = gates / (gates.new("ReduceSum", [gates, np.array([-1])], (N, 1), keepdims=1) + 1e-20)
+    return gates
+
+
+def _top(x: Symbol, k: int) -> tuple[Symbol, Symbol]:
+    """The k largest numbers along the last axis, the largest first, and their indices."""
+    names = x.graph.node("TopK", [x.name, x.graph.store(np.array([k], np.int64))], 2, axis=-1)
+    shape = (*x.shape[:-1], k)
+    return Symbol(x.graph, names[0], shape, FLOAT), Symbol(x.graph, names[1], shape, INT)
+
+
 def combine_experts(x: Symbol, gates: Symbol, experts: Sequence[Callable[[Any], Any]]) -> Symbol:
     parts = [expert(x) * gates[:, i : i + 1] for i, expert in enumerate(experts)]
     return functools.reduce(operator.add, parts)
