@@ -367,6 +367,13 @@ FAMILIES: dict[str, Family] = {
         processor="MobileNetV2ImageProcessor",
         stages={"layer": "layer"},
     ),
+    "mobilevit": Family(
+        module="zoo.models.mobilevit",
+        prefix="MobileViT",
+        heads=("Model", "ForImageClassification", "ForSemanticSegmentation"),
+        processor="MobileViTImageProcessor",
+        stages={"layer": "encoder.layer"},
+    ),
     "efficientnet": Family(
         module="zoo.models.efficientnet",
         prefix="EfficientNet",

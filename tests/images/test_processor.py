@@ -95,6 +95,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "convnext whole": {"image_processor_type": "ConvNextImageProcessor", "size": 400, "crop_pct": None},
     "mobilenet defaults": {"image_processor_type": "MobileNetV2ImageProcessor"},
     "mobilenet": {**HALF, "feature_extractor_type": "MobileNetV2FeatureExtractor", "size": 150, "crop_size": 120},
+    "mobilevit defaults": {"image_processor_type": "MobileViTImageProcessor"},
+    "mobilevit": {"feature_extractor_type": "MobileViTFeatureExtractor", "size": 150, "crop_size": 120, "resample": 2},
+    "mobilevit red first": {
+        "image_processor_type": "MobileViTImageProcessor",
+        "do_flip_channel_order": False,
+        "do_normalize": True,
+    },
     "efficientnet defaults": {"image_processor_type": "EfficientNetImageProcessor"},
     "efficientnet": {**IMAGENET, "image_processor_type": "EfficientNetImageProcessor", "resample": 0, "size": 90},
     "efficientnet offset": {

@@ -24,7 +24,8 @@ class Preset:
     pads: bool = True
     mask: bool = False
     tiles: bool = False  # True: an image becomes several, as `tiles` cuts it
-    blue_first: bool = False  # True: the channels are blue, green and red
+    blue_first: bool = False  # True: the channels are blue, green and red, unless do_flip_channel_order says no
+    normalises: bool = True  # False: do_normalize changes nothing
     step: int = 1  # sides of an image that keeps its shape are multiples of it
     antialias: bool = True  # False: resizing looks at the nearest pixels alone, as OpenCV's does
     fits: bool = False  # True: an image is fitted into `size`, as Donut does
@@ -208,6 +209,20 @@ PRESETS = {
         },
         square=False,
         pads=False,
+    ),
+    "MobileViT": Preset(
+        {
+            **_VIT,
+            "size": {"shortest_edge": 224},
+            "resample": BICUBIC,
+            "do_center_crop": True,
+            "crop_size": {"height": 256, "width": 256},
+            "do_flip_channel_order": True,
+        },
+        square=False,
+        pads=False,
+        blue_first=True,
+        normalises=False,
     ),
     # Whose images are divided by the standard deviation twice (`include_top`), or moved to -1 ... 1 (`rescale_offset`).
     "EfficientNet": Preset(

@@ -152,7 +152,10 @@ class ImageProcessor:
             size = {**size, "step": preset.step}
         if on["do_pad_line"] and (size is None or "height" not in size):
             raise ConfigError(f"do_pad_line = true needs a size of height and width, found {size}")
-        table = _table(values, on["do_rescale"], on["do_normalize"])
+        table = _table(values, on["do_rescale"], on["do_normalize"] and preset.normalises)
+        blue_first = preset.blue_first
+        if "do_flip_channel_order" in preset.defaults:
+            blue_first = _flag("do_flip_channel_order", values["do_flip_channel_order"])
         return cls(
             family=name,
             size=size,
@@ -161,9 +164,9 @@ class ImageProcessor:
             pad=pads,
             pad_size=read_height_width("pad_size", values["pad_size"]) if pads and values.get("pad_size") else None,
             mask=pads and preset.mask,
-            table=table[:, ::-1] if preset.blue_first else table,
+            table=table[:, ::-1] if blue_first else table,
             pad_line=on["do_pad_line"],
-            blue_first=preset.blue_first,
+            blue_first=blue_first,
             tiling=tiling,
             crops=read_pan_and_scan(values) if pans else None,
             antialias=preset.antialias,

@@ -17,6 +17,8 @@ def interpolate(x: np.ndarray, size: tuple[int, int], mode: str) -> np.ndarray:
     B, Y, X, C = x.shape
     if mode == "nearest":
         return x[:, _nearest(Y, size[0])[:, None], _nearest(X, size[1])]
+    if tuple(size) == (Y, X):
+        return x
     planes = columns(x).reshape(C * B, Y, X)
     if mode.endswith("antialias"):
         averaged = resize_by_matrices(planes, *(averaging(n, new, mode) for n, new in zip((Y, X), size, strict=True)))
