@@ -250,6 +250,11 @@ FAMILIES: dict[str, Family] = {
     ),
     "nomic_bert": Family(module="zoo.models.nomic_bert", prefix="NomicBert", heads=_TEXT[:4]),
     "gte": Family(module="zoo.models.gte", prefix="Gte", heads=_TEXT[:4]),
+    "jina_embeddings_v3": Family(
+        module="zoo.models.jina_embeddings_v3",
+        prefix="JinaEmbeddingsV3",
+        heads=_TEXT[:5],
+    ),
     "mpnet": Family(module="zoo.models.mpnet", prefix="MPNet", heads=_TEXT),
     "modernbert": Family(module="zoo.models.modernbert", prefix="ModernBert", heads=_TEXT),
     "modernbert-decoder": Family(

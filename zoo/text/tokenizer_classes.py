@@ -403,7 +403,7 @@ CLASS_OF_MODEL: dict[str, str] = {
         "BertTokenizer",
     ),
     **dict.fromkeys(("roberta", "roberta-prelayernorm", "bart", "data2vec-text"), "RobertaTokenizer"),
-    **dict.fromkeys(("xlm-roberta", "gte", "metaclip_2", "trocr"), "XLMRobertaTokenizer"),
+    **dict.fromkeys(("xlm-roberta", "gte", "jina_embeddings_v3", "metaclip_2", "trocr"), "XLMRobertaTokenizer"),
     **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "codegen", "opt", "starcoder2", "phi"), "GPT2Tokenizer"),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), "Qwen2Tokenizer"),
     **dict.fromkeys(("internvl", "lighton_ocr", "qwen2_vl", "qwen2_5_vl", "qwen3_vl"), "Qwen2Tokenizer"),

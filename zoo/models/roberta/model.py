@@ -14,6 +14,7 @@ from ...inputs.heads import CausalLM, DenseClassifier, MaskedLM, MaskedLMHead, Q
 from ...nn import LayerNorm, Linear
 from ...typing import Array
 from ...weights import NameMap, Weights
+from ..bert.config import BertConfig
 from ..bert.heads import BertForMultipleChoice
 from ..bert.model import BertHead, BertModel, Embeddings
 from .config import RobertaConfig
@@ -66,7 +67,7 @@ class RobertaHead(BertHead):
 class LMHead(MaskedLMHead):
     """A logit for each word of the vocabulary.  Its GELU is exact, whatever `hidden_act` says."""
 
-    def __init__(self, w: Weights, cfg: RobertaConfig):
+    def __init__(self, w: Weights, cfg: BertConfig):
         D, V = cfg.hidden_size, cfg.vocab_size
         self.dense = Linear(w / "dense", D, D, act="gelu")
         self.norm = LayerNorm(w / "layer_norm", D, cfg.layer_norm_eps)
