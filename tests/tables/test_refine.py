@@ -217,11 +217,6 @@ WRAPPED = {
         (13, 16, 13, 16),
         [["vinblastine", "Rosy"], ["taxol", "Yew"], ["quinine", "Bark"], ["quinidine", "Bark"], ["atropine", "Root"]],
     ),
-    "a bracket": (
-        [("taxol", "Yew"), ("methyl (a", "Onion"), ("sulfoxide)", ""), ("quinine", "Bark"), ("atropine", "Root")],
-        (16, 16, 16, 16),
-        [["taxol", "Yew"], ["methyl (a sulfoxide)", "Onion"], ["quinine", "Bark"], ["atropine", "Root"]],
-    ),
     "no name": (
         [("T1", "Usual diet"), ("T2", "Garlic and"), ("", "basil powder"), ("T3", "Basil"), ("T4", "None")],
         (16, 16, 16, 16),
@@ -258,18 +253,3 @@ def test_lines_of_a_text_that_was_wrapped(name):
     found = [Detection("table row", 0.9, (0, top - 1, 2 * WIDTH, top + 11)) for top in tops]
     found += [Detection("table column", 0.9, (WIDTH * c, 0, WIDTH * c + WIDTH, tops[-1] + 10)) for c in range(2)]
     assert build_table(found, words, check_spans=True).rows() == rows
-
-
-def test_a_column_of_one_heading_that_goes_on_from_the_column_before_is_none():
-    words = [Word("S. No", (5.0, 5.0, 35.0, 15.0)), Word("of bands", (38.0, 5.0, 90.0, 15.0))]
-    words += [Word("Light", (140.0, 5.0, 180.0, 15.0))]
-    words += [Word(str(r), (x, 20.0 * r + 5, x + 10, 20.0 * r + 15)) for r in (1, 2, 3, 4) for x in (5.0, 140.0)]
-    found = [Detection("table row", 0.9, (0.0, 20.0 * r, 200.0, 20.0 * r + 20)) for r in range(5)]
-    found += [Detection("table column", 0.9, (a, 0.0, b, 100.0)) for a, b in ((0, 36), (37, 95), (120, 200))]
-    assert build_table(found, words, check_spans=True).shape == (5, 2)
-    more = [Word("of light", (92.0, 5.0, 130.0, 15.0)) if w.text == "Light" else w for w in words]
-    found = [one for one in found if one.label == "table row" or one.box[0] < 120]
-    found += [Detection("table column", 0.9, (a, 0.0, b, 100.0)) for a, b in ((92, 132), (135, 200))]
-    assert build_table(found, more, check_spans=True).shape == (5, 2)
-    apart = [Word("Notes", (60.0, 5.0, 90.0, 15.0)) if w.text == "of bands" else w for w in words]
-    assert build_table(found, apart, check_spans=True).shape == (5, 3)

@@ -30,7 +30,6 @@ MIN_NAMED_ROWS, HEAD_LINES = 0.8, 4  # share of a lattice's rows with names to t
 # Heights of words: a row that is lower, or a column that is narrower, holds none.
 MIN_ROW_HEIGHT, MIN_COLUMN_WIDTH = 0.5, 1.6
 NAME = 2  # letters of a word with figures that is a name: "FY2014"
-BULLETS = "•◦▪‣–-*"
 MIN_CELLS_WITH_WORDS = 6  # the least number of cells with words of such a lattice
 
 
@@ -202,8 +201,6 @@ def _rows_of(lines: Sequence[list[Word]], xs: Sequence[float]) -> list[list[Word
     """The lines of a band that are rows of their own, from the top; none if it is one row."""
     C = len(xs) - 1
     full = [line for line in lines if len(_columns(line, xs)) >= max(2, MIN_FILLED_COLUMNS * C)]
-    if sum(_is_listed(line, xs) for line in lines) >= HALF_SHARE * len(lines):
-        return []
     if len(lines) >= MIN_LINES and len(full) >= MIN_FULL_LINES * len(lines):
         return list(lines)
     if len(full) < 2:
@@ -232,9 +229,3 @@ def _are_numbers(words: Sequence[Word]) -> bool:
     """True for the words of a number, as "5.1 %", "$ 5" and "5.1 (2.0)" are, and "(5.1 %)" below a text is not."""
     text = "".join("".join(w.text.split()) for w in sorted(words, key=lambda w: w.box) if _is_written(w))
     return is_mostly_figures(text) and text[:1] not in ("", "(")
-
-
-def _is_listed(line: Sequence[Word], xs: Sequence[float]) -> bool:
-    """True for a line that begins with a bullet in each of its columns."""
-    firsts = {c: w.text for w in sorted(line, key=lambda w: -w.box[0]) for c in _columns([w], xs)}
-    return all(text[0] in BULLETS for text in firsts.values())

@@ -93,10 +93,10 @@ def join_header_rows(
 def join_overlapping_columns(
     rows: Sequence[Interval], columns: Sequence[Interval], words: Sequence[Word]
 ) -> list[Interval]:
-    """The columns with those joined that overlap and never have words in the same row, or that part one heading.
+    """The columns with those joined that overlap and never have words in the same row.
 
-    The first are names and a heading in their middle, or names and indented ones; two columns of numbers, of which a
-    row has one, have headings side by side.
+    They are names and a heading in their middle, or names and indented ones; two columns of numbers, of which a row has
+    one, have headings side by side.
     """
     found = list(columns)
     of: list[dict[int, list[Word]]] = [{} for _ in columns]  # the words of each row of a column
@@ -106,17 +106,10 @@ def join_overlapping_columns(
         a, b = found[c : c + 2]
         left, right = of[c : c + 2]
         apart = a.end > b.start and left and right and not left.keys() & right.keys()
-        heading = next(iter(right)) if len(right) == 1 and len(rows) > MIN_ROWS else None
-        if apart or (heading is not None and _is_near(left.get(heading, ()), a.end, right[heading])):
+        if apart:
             found[c : c + 2] = [Interval(min(a.start, b.start), max(a.end, b.end), a.score)]
             of[c : c + 2] = [{row: [*left.get(row, ()), *right.get(row, ())] for row in left.keys() | right.keys()}]
     return found
-
-
-def _is_near(left: Sequence[Word], end: float, right: Sequence[Word]) -> bool:
-    """Return True for words as near as those of one text to others, or where there are none to the end of a column."""
-    high = statistics.median(word.box[3] - word.box[1] for word in right)
-    return min(w.box[0] for w in right) - max((w.box[2] for w in left), default=end) < HALF_SHARE * high
 
 
 class _PlacedWord(NamedTuple):

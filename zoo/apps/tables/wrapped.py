@@ -43,9 +43,7 @@ def join_wrapped_rows(
         fewer = 0 < len(lower) < len(upper) and lower.keys() <= upper.keys() and (named or 0 in lower)
         heading = upper.keys() == lower.keys() == {0} and _begins_small(lower[0]) and goes_on(upper[0], lower[0])
         tall = not small if 0 in lower else all(_mostly_tall([at[k][c] for k in body if c in at[k]]) for c in lower)
-        is_last = fewer and all(
-            is_wrapped(upper[c], own) and (tall or _closes(upper[c], own)) for c, own in lower.items()
-        )
+        is_last = fewer and tall and all(is_wrapped(upper[c], own) for c, own in lower.items())
         if r + 1 in near or is_last or (heading and tall):
             found[r : r + 2] = [Interval(found[r].start, found[r + 1].end, found[r].score)]
     return found
@@ -101,16 +99,16 @@ def _pitch(upper: dict[int, list[Word]], lower: dict[int, list[Word]], high: flo
 
 
 def is_wrapped(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
-    """Return True if a text goes on in the next line, which begins with a small letter or closes a bracket.
+    """Return True if a text goes on in the next line, which begins with a small letter.
 
     So does any line after a dash, a slash or a comma.
     """
     last = max(upper, key=lambda word: (word.box[3], word.box[2])).text
     first = min(lower, key=lambda word: (word.box[1], word.box[0])).text
-    small, closes = first[0].islower(), _closes(upper, lower)
-    if not small and not closes and not last.endswith(("/", "-", "–", ",")):
+    small = first[0].islower()
+    if not small and not last.endswith(("/", "-", "–", ",")):
         return False
-    return goes_on(upper, lower, closes or (small and last.endswith("-")))
+    return goes_on(upper, lower, small and last.endswith("-"))
 
 
 def goes_on(upper: Sequence[Word], lower: Sequence[Word], parted: bool = False) -> bool:
@@ -126,12 +124,6 @@ def goes_on(upper: Sequence[Word], lower: Sequence[Word], parted: bool = False) 
     return (
         (range_of or not _is_number(lower)) and first - a[3] <= LEADING * high and (parted or away <= HALF_SHARE * high)
     )
-
-
-def _closes(upper: Sequence[Word], lower: Sequence[Word]) -> bool:
-    """Return True if a bracket that a text opens is closed in the next line."""
-    a, b = ("".join(word.text for word in line) for line in (upper, lower))
-    return a.count("(") == a.count(")") + 1 and b.count(")") == b.count("(") + 1
 
 
 def _mostly_tall(texts: Sequence[Sequence[Word]]) -> bool:
