@@ -25,15 +25,15 @@ def delta_rule(
     H, T = v.shape[2], v.shape[1]
     q, k, v = (_heads_first(x, H) for x in (q, k, v))
     decay, rate = _decays(gate, weight, bias), rate.transpose(0, 2, 1)[..., None]
-    state = keys = values = None
+    state = keys = values = left = None
     if past is not None and past.keys.shape[1]:
         before = np.where(past.there[:, None], _decays(past.gate, weight, bias), 0)
         after = before[..., ::-1].cumsum(-1)[..., ::-1]  # a token's own decay and those after it
         left = np.where(past.there[:, None], np.exp(after - before), 0)
         keys, values = (_heads_first(x, H) for x in (past.keys, past.values))
-        values = values * left[..., None]
+        keys, left = keys.swapaxes(2, 3), left[:, :, None]
         if T > BLOCK:
-            state, keys = keys.swapaxes(2, 3) @ values, None
+            state, keys = keys * left @ values, None
     found: list[tuple[np.ndarray, np.ndarray]] = []
     for begin in range(0, T, BLOCK):
         own = np.s_[:, :, begin : begin + BLOCK]
@@ -45,7 +45,7 @@ def delta_rule(
             """What the state before the block has for x, decayed until each of its tokens."""
             if state is not None:
                 return x @ state * kept
-            return 0 if keys is None else x @ keys.swapaxes(2, 3) @ values * kept
+            return 0 if keys is None else x @ keys * left @ values * kept
 
         n = sums.shape[-1]
         lower = np.tri(n, dtype=bool)

@@ -22,16 +22,16 @@ def delta_rule(
     decay, rate = _decays(gate, weight, bias), rate.float().transpose(1, 2)[..., None]
     state: Tensor | None = None
     keys: Tensor | None = None
-    values: Tensor | None = None
+    values = left = q  # replaced where there are tokens before
     if past is not None and past.keys.shape[1]:
         there = past.there[:, None]
         before = _decays(past.gate, weight, bias).masked_fill(~there, 0)
         after = before.flip(-1).cumsum(-1).flip(-1)  # a token's own decay and those after it
-        left = (after - before).exp().masked_fill(~there, 0)
+        left = (after - before).exp().masked_fill(~there, 0)[:, :, None]
         keys, values = (_heads_first(x, H) for x in (past.keys, past.values))
-        values = values * left[..., None]
+        keys = keys.transpose(2, 3)
         if T > BLOCK:
-            state, keys = keys.transpose(2, 3) @ values, None
+            state, keys = keys * left @ values, None
     found: list[tuple[Tensor, Tensor]] = []
     for begin in range(0, T, BLOCK):
         some_q, some_k, some_v, own = (x[:, :, begin : begin + BLOCK] for x in (q, k, v, rate))
@@ -42,15 +42,15 @@ def delta_rule(
         wanted, out = some_v, some_q @ some_k.transpose(2, 3) * pairs
         if state is not None:
             wanted = some_v - some_k @ state * kept
-        elif keys is not None and values is not None:
-            wanted = some_v - some_k @ keys.transpose(2, 3) @ values * kept
+        elif keys is not None:
+            wanted = some_v - some_k @ keys * left @ values * kept
         system = some_k @ some_k.transpose(2, 3) * pairs * own
         changes = torch.linalg.solve_triangular(system, own * wanted, upper=False, unitriangular=True)
         out = out @ changes
         if state is not None:
             out = out + some_q @ state * kept
-        elif keys is not None and values is not None:
-            out = out + some_q @ keys.transpose(2, 3) @ values * kept
+        elif keys is not None:
+            out = out + some_q @ keys * left @ values * kept
         found.append((out, changes))
         if begin + BLOCK < T:
             last = (sums[..., -1:] - sums).exp()[..., None]

@@ -45,10 +45,10 @@ def _reader(past: Any, weight: Symbol, bias: Symbol, kept: Symbol) -> Callable[[
     zero = kept.constant(np.float32(0))
     before = where(there, _decays(past.gate, weight, bias), zero)
     left = where(there, exp(_sums(before, reverse=1, exclusive=1)), zero)
-    keys, values = _heads_first(past.keys, H).transpose(0, 1, 3, 2), _heads_first(past.values, H) * left[..., None]
+    keys, values = _heads_first(past.keys, H).transpose(0, 1, 3, 2), _heads_first(past.values, H)
 
     def read(x: Symbol) -> Symbol:
-        return _product(_product(x, keys, (B, H, T, S)), values, (B, H, T, V)) * kept
+        return _product(_product(x, keys, (B, H, T, S)) * left[:, :, None], values, (B, H, T, V)) * kept
 
     return read
 
