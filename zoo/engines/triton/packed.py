@@ -15,7 +15,8 @@ from ...quant.kinds import BLOCK_TYPES
 from ...quant.kinds import QUANT_TYPES as ALL_TYPES
 from . import activations
 
-QUANT_TYPES = ("INT8", *(kind.name for kind in BLOCK_TYPES))
+# A lane reads 32 numbers of four bits, which in GGUF's Q2_K have two scales: that one is dequantised first.
+QUANT_TYPES = ("INT8", *(kind.name for kind in BLOCK_TYPES if kind.name != "UINT4_K16"))
 
 
 class Fields(NamedTuple):
