@@ -29,7 +29,7 @@ _qwen3_5 = partial(
 )
 
 SPECS: dict[str, Spec] = {
-    "qwen3.5-text": _qwen3_5(like="save_pretrained", architecture="Qwen3_5ForCausalLM", full=True),
+    "qwen3.5-text": _qwen3_5(like="save_pretrained", architecture="Qwen3_5ForCausalLM"),
     "qwen3.5-layers": _qwen3_5(
         like="save_pretrained",
         architecture="Qwen3_5ForCausalLM",
