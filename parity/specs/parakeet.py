@@ -59,7 +59,7 @@ _parakeet = partial(
 )
 
 SPECS = {
-    "parakeet-ctc-0.6b": _parakeet(like="nvidia/parakeet-ctc-0.6b", config=CONFIG, tiny=TINY, full=True),
+    "parakeet-ctc-0.6b": _parakeet(like="nvidia/parakeet-ctc-0.6b", config=CONFIG, tiny=TINY),
     "parakeet-ctc-without-biases": _parakeet(
         like="save_pretrained", config=CONFIG, tiny={**TINY, "encoder_config": {**ENCODER, **TINY_ENCODER, **NO_BIASES}}
     ),
