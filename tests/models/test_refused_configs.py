@@ -122,6 +122,8 @@ REFUSED = [
     ("deberta-v2", {"relative_attention": True, "share_att_key": True, "pos_att_type": [["c2p"]]}, ConfigError),
     ("rt_detr_v2", {"hidden_expansion": 1e308}, ConfigError),
     ("rt_detr", {"backbone_config": {"out_indices": [2, {}, 4]}}, ConfigError),
+    ("d_fine", {"backbone_config": {"hidden_sizes": [128, 512, 1024, 2000]}}, ConfigError),
+    ("d_fine", {"backbone_config": {"hidden_sizes": [128]}}, ConfigError),
     ("swin", {"mlp_ratio": 1e308}, ConfigError),
     ("gte", {"rope_scaling": {"rope_type": "linear", "factor": 1e308}}, ConfigError),
 ]

@@ -76,8 +76,8 @@ class RTDetrV2Config(Config):
 
     def __post_init__(self) -> None:
         self.positive("encoder_hidden_dim", "encoder_ffn_dim", "encoder_attention_heads", "d_model", "num_queries")
-        self.positive("decoder_ffn_dim", "num_feature_levels", "decoder_n_points", "decoder_layers")
-        self.positive("decoder_attention_heads")
+        self.positive("decoder_ffn_dim", "num_feature_levels", "decoder_layers", "decoder_attention_heads")
+        self.check_points()
         self.fractions("dropout", "attention_dropout", "activation_dropout")
         self.above_zero("layer_norm_eps", "batch_norm_eps")
         self.divides("encoder_attention_heads", "encoder_hidden_dim")
@@ -113,6 +113,10 @@ class RTDetrV2Config(Config):
             eval_size=None,
             normalize_before=False,
         )
+
+    def check_points(self) -> None:
+        """Refuse numbers of points that no head can have."""
+        self.positive("decoder_n_points")
 
     @property
     def network(self) -> Any:
