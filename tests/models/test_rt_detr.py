@@ -64,6 +64,15 @@ def reference(folder, version="V2", backbone=None, **config):
     return model
 
 
+def test_points_are_as_far_as_a_file_of_bfloat16_says(tmp_path, rng):
+    """A third is rounded there, and transformers takes it as it is."""
+    reference(tmp_path).to(torch.bfloat16).save_pretrained(tmp_path)
+    theirs = transformers.RTDetrV2ForObjectDetection.from_pretrained(tmp_path, dtype=torch.float32).eval()
+    ours: Any = load_model(tmp_path)
+    x = pixels(rng, 96, 64)
+    assert_close(ours(x), run(theirs, x), 5e-5)
+
+
 @pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
 @pytest.mark.parametrize("case", CASES)
 def test_equals_transformers(case, device, tmp_path, rng):

@@ -22,10 +22,9 @@ from ..rt_detr_v2.model import RepVgg, conv_bn
 from .config import DFineConfig
 
 NAMES = ("conv", "norm")  # a convolution and the norm after it
-_IGNORED_NAMES = tuple(name for name in rt_detr.NAME_MAP.ignored if "n_points_scale" not in name)
 _RENAMES = {name: new for name, new in rt_detr.NAME_MAP.renames.items() if "mlp" not in name}
 _RENAMES |= {rf"(layers\.\d+\.)mlp\.layers\.{i}\.": rf"\1fc{i + 1}." for i in (0, 1)}
-NAME_MAP = replace(rt_detr.NAME_MAP, renames=_RENAMES, ignored=_IGNORED_NAMES)
+NAME_MAP = replace(rt_detr.NAME_MAP, renames=_RENAMES)
 BASE_NAME_MAP = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^decoder\.(class|bbox)_embed\."))
 MAX_PLACE, MAX_STATE = 10.0, 65504.0
 
@@ -177,7 +176,6 @@ class Quality(Module):
 class DFinePretrained(rt_detr.RTDetrV2Pretrained):
     config_class = DFineConfig
     name_map = NAME_MAP
-    only_saved = (r"\.num_batches_tracked$",)  # a counter of training
 
 
 class DFineModel(DFinePretrained):

@@ -34,8 +34,8 @@ NAME_MAP = NameMap(
         r"\.self_attn\.o_proj\.": ".self_attn.out_proj.",
         r"\.mlp\.(fc[12])\.": r".\1.",
     },
-    # A counter of training, 1 / P, and the decoder's heads under another name.
-    ignored=(r"\.num_batches_tracked$", r"\.n_points_scale$", r"^(class|bbox)_embed\."),
+    # A counter of training, and the decoder's heads under another name.
+    ignored=(r"\.num_batches_tracked$", r"^(class|bbox)_embed\."),
 )
 BASE_NAME_MAP = replace(NAME_MAP, ignored=(*NAME_MAP.ignored, r"^decoder\.(class|bbox)_embed\."))
 
@@ -161,7 +161,7 @@ class Pyramid(Module):
 class RTDetrV2Pretrained(ImageModel):
     config_class = RTDetrV2Config
     name_map = NAME_MAP
-    only_saved = (r"\.num_batches_tracked$", r"\.n_points_scale$")  # a counter of training, and a number of the config
+    only_saved = (r"\.num_batches_tracked$",)  # a counter of training
     any_size = True
 
     @property
