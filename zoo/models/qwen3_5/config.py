@@ -77,6 +77,6 @@ class Qwen3_5TextConfig(LlamaConfig):  # noqa: N801 - transformers' name
         return 2 * self.key_width + self.value_width
 
     @property
-    def kept_width(self) -> int:
+    def cache_width(self) -> int:
         """The features that a cache has of a token, twice: its keys and gates, and its changes of the state."""
         return max(self.key_width + self.linear_num_value_heads, self.value_width)

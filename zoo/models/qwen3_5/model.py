@@ -71,7 +71,7 @@ class GatedDeltaNet(Module):
 
     def __init__(self, w: Weights, cfg: Qwen3_5TextConfig):
         D, C, I, IM = cfg.hidden_size, cfg.conv_width, cfg.linear_num_value_heads, cfg.value_width  # noqa: E741
-        self.groups, self.heads, self.kept = cfg.linear_num_key_heads, I, cfg.kept_width
+        self.groups, self.heads, self.cache_width = cfg.linear_num_key_heads, I, cfg.cache_width
         self.key_width, self.value_width, self.taps = cfg.key_width, IM, cfg.linear_conv_kernel_dim
         names = ["in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a"]
         self.project = Linear.fuse(w, names, D, [C, IM, I, I], bias=False)
@@ -129,8 +129,8 @@ class GatedDeltaNet(Module):
     def keep(self, cache: LayerCache, *arrays: Array) -> None:
         """Store the keys and gates of tokens, and their changes, (B, T, ...), which are filled up with zeros."""
         B, T, _ = arrays[0].shape
-        wide = (ops.cat([x, ops.zeros((B, T, self.kept - x.shape[-1]), x)], -1) for x in arrays)
-        cache.extend(*(x.reshape(B, T, 1, self.kept) for x in wide))
+        wide = (ops.cat([x, ops.zeros((B, T, self.cache_width - x.shape[-1]), x)], -1) for x in arrays)
+        cache.extend(*(x.reshape(B, T, 1, self.cache_width) for x in wide))
 
 
 class Layer(Module):
@@ -161,7 +161,7 @@ class Qwen3_5Pretrained(llama.LlamaPretrained):  # noqa: N801
     def cache_shapes(self) -> list[tuple[int, int]]:
         """Of the layers, and then of the convolutions."""
         cfg = self.config
-        one, state = (cfg.key_heads, cfg.head_size), (1, cfg.kept_width)
+        one, state = (cfg.key_heads, cfg.head_size), (1, cfg.cache_width)
         of_layers = [one if cfg.attends(layer) else state for layer in range(cfg.num_hidden_layers)]
         return of_layers + [(1, cfg.conv_width // 2)] * len(cfg.state_layers)
 

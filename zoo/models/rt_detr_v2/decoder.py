@@ -55,9 +55,10 @@ class PointAttention(Module):
     def __init__(self, w: Weights, cfg: RTDetrV2Config):
         D, self.heads, self.points = cfg.d_model, cfg.decoder_attention_heads, cfg.decoder_n_points
         count = self.heads * cfg.num_feature_levels * self.points
-        self.reach, scale = cfg.decoder_offset_scale, "n_points_scale"  # one by the number of points, in v2's files
-        has_scale = cfg.model_type == "rt_detr_v2" and scale in w
-        self.parts = w.get(scale, (cfg.num_feature_levels * self.points,)) if has_scale else None
+        # Files of the second version have 1 / P, which one of bfloat16 has rounded.
+        name, size, is_second = "n_points_scale", cfg.num_feature_levels * self.points, cfg.model_type == "rt_detr_v2"
+        self.share = w.get(name, (size,)) if is_second and name in w else None
+        self.reach = cfg.decoder_offset_scale / (1 if self.share is not None else self.points)
         self.offsets, self.shares = (
             Linear(w / "sampling_offsets", D, 2 * count),
             Linear(w / "attention_weights", D, count),
@@ -68,8 +69,10 @@ class PointAttention(Module):
         """x (B, Q, D), boxes (B, Q, 4) -> (B, Q, D)."""
         (B, Q, D), H, P = x.shape, self.heads, self.points
         boxes = boxes[:, :, None, None]
-        parts = 1 / P if self.parts is None else self.parts[:, None]
-        points = boxes[..., :2] + self.offsets(x).reshape(B, Q, H, -1, 2) * parts * (boxes[..., 2:] * self.reach)
+        offsets = self.offsets(x).reshape(B, Q, H, -1, 2)
+        if self.share is not None:
+            offsets = offsets * self.share[:, None]
+        points = boxes[..., :2] + offsets * (boxes[..., 2:] * self.reach)
         shares = ops.softmax(self.shares(x).reshape(B, Q, H, -1))
         values, start, parts = self.value(c.memory), 0, []
         for i, (h, w) in enumerate(c.grids):
