@@ -107,6 +107,9 @@ TIMESTAMPS = CallOption(
 TRANSLATE = CallOption(name="translate", type=bool, help="write English, whatever is spoken")
 SAID_BEFORE = CallOption(name="prompt", metavar="TEXT", help="names and words that may be said, spelt so")
 VAD_FILTER = CallOption(name="vad_filter", type=bool, help="leave out what is no speech (needs the extra vad)")
+LANGUAGE_MODEL = CallOption(
+    name="language_model", metavar="FILE", help="n-grams for a model that writes by CTC (needs the extra ngrams)"
+)
 WORD_TIMESTAMPS = CallOption(name="word_timestamps", type=bool, help="the times of each word, too")
 WORDS = CallOption(
     name="words",
@@ -344,7 +347,7 @@ TASKS: list[TaskKind] = [
         help="the words of each audio file, with times (Whisper, wav2vec 2.0, ...)",
         heads={"ForCTC": "characters of a recording"},
         classes={"ForCTC": "ctc_transcribe:CtcTranscribe", "moonshine": "window_transcribe:WindowTranscribe"},
-        options=(LANGUAGE, TRANSLATE, TIMESTAMPS, WORD_TIMESTAMPS, SAID_BEFORE, NUM_BEAMS, VAD_FILTER),
+        options=(LANGUAGE, TRANSLATE, TIMESTAMPS, WORD_TIMESTAMPS, SAID_BEFORE, NUM_BEAMS, LANGUAGE_MODEL, VAD_FILTER),
         **_AUDIO,
     ),
     TaskKind(

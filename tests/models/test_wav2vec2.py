@@ -126,7 +126,6 @@ def test_files_and_bad_recordings(folder, tmp_path):
         ({"language": "fr"}, "language is 'fr', expected None"),
         ({"translate": True}, "translate is True, expected False"),
         ({"vad_filter": True}, "vad_filter is True, expected False"),
-        ({"prompt": "bear"}, "prompt is 'bear', expected None"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"word_timestamps": "yes"}, "word_timestamps is 'yes', expected True or False"),
     ):

@@ -6,7 +6,8 @@ count, which have heard what is around them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,13 +22,16 @@ from ..errors import InputError, ZooError
 from ..inputs.frames import FrameModel
 from ..inputs.waveform import WaveformModel
 from ..pretrained import Pretrained
+from ..text.ctc_beams import CtcBeams
 from ..text.ctc_pieces import CtcPieces
 from ..text.ctc_vocabulary import CtcVocabulary, Span
-from .arguments import check_count, collect_results, result_or_error
+from ..text.ngrams import FOLDER, NgramModel
+from ..warning import warn
+from .arguments import as_texts, check_count, collect_results, result_or_error
 from .base import Task
 from .image_task import as_images, floats
 from .progress import Progress
-from .transcription import PARTS, Segment, Transcription, Transcriptions, Word
+from .transcription import PARTS, Alternative, Segment, Transcription, Transcriptions, Word
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
@@ -38,6 +42,8 @@ STRIDES = 6  # a window's length by that of what it shares with a neighbour, as 
 MAX_CHUNK_SECONDS = 600.0  # memory grows with the square of a window's length
 PAUSE = 0.6  # seconds without a character between two phrases
 MAX_PHRASE = 84  # characters of a phrase: two lines of subtitles
+BEAMS = 100  # the texts that are followed with a language model or hotwords, as in pyctcdecode
+MAX_BEAMS = 10_000
 
 
 class CtcTranscribe(Task):
@@ -63,6 +69,7 @@ class CtcTranscribe(Task):
     ):
         super().__init__(model, checkpoint)
         self.features, self.tokenizer = features, tokenizer
+        self._own_ngrams: NgramModel | None = None
         features.check(self.config)
         tokenizer.check(self.config.vocab_size)
 
@@ -86,8 +93,10 @@ class CtcTranscribe(Task):
         word_timestamps: bool = False,
         language: str | None = None,
         translate: bool = False,
-        prompt: str | None = None,
-        num_beams: int = 1,
+        prompt: str | Iterable[str] | None = None,
+        language_model: bool | str | os.PathLike[str] | NgramModel | None = None,
+        num_beams: int | None = None,
+        n_best: int = 1,
         vad_filter: bool = False,
         chunk_length_s: float = CHUNK_SECONDS,
         stride_length_s: float | tuple[float, float] | None = None,
@@ -105,15 +114,19 @@ class CtcTranscribe(Task):
         chunk_length_s: seconds of a window, at most 600.  stride_length_s: seconds that it shares with the one before
         and the one after, or one number for both; by default a sixth of its length.  A recording of any length is
         read in windows, and takes bounded memory.  batch_size: the most windows of one length that are computed
-        together.  language, translate, prompt, num_beams, vad_filter: Whisper's; the model writes the characters that
-        it hears, in one language, and anything else is an error.
+        together.  language, translate, vad_filter: Whisper's; the model writes the characters that it hears, in one
+        language, and anything else is an error.
+
+        num_beams: above 1, the texts are searched whose paths together are the likeliest, and so many are followed; 100
+        where one of the next two is given.  prompt: hotwords, a list or a text of them, which are likelier than
+        others.  language_model: the path of a file of n-grams (.arpa, .bin) or of a folder as pyctcdecode writes it; or
+        an `NgramModel`, which says how much it weighs; True: the checkpoint's own, in its folder language_model.  It
+        needs the extra `ngrams`.  n_best: above 1, the number of the best texts in `alternatives`.
         """
         if language is not None:
             raise InputError(f"language is {language!r}, expected None: {self!r} has one language")
         for name, value, plain in (
             ("translate", translate, False),
-            ("prompt", prompt, None),
-            ("num_beams", num_beams, 1),
             ("vad_filter", vad_filter, False),
         ):
             if value != plain:
@@ -124,9 +137,10 @@ class CtcTranscribe(Task):
             raise InputError(f"word_timestamps is {word_timestamps!r}, expected True or False")
         units = {timestamps, "word"} if word_timestamps else {timestamps}
         sizes, batch_size = self._sizes(chunk_length_s, stride_length_s), check_count(batch_size, "batch_size")
+        search = self._search(prompt, language_model, num_beams, check_count(n_best, "n_best"))
         given, single = as_images(audio, "audio")
         out: list[Any] = [None] * len(given)
-        begin, waiting = partial(_Hearing, self.features, sizes), list(enumerate(given))[::-1]
+        begin, waiting = partial(_Hearing, self.features, sizes, search), list(enumerate(given))[::-1]
         # As many seconds at once as the longest window has, so that memory is that of one.
         most, active = sizes[0], dict[int, _Hearing]()
         with Progress(len(given), progress, "recordings") as advance:
@@ -142,11 +156,39 @@ class CtcTranscribe(Task):
                 for i, one in list(active.items()):
                     step = result_or_error(_Hearing.advance, one, i, len(given), "audio")
                     if isinstance(step, ZooError) or one.window is None:
-                        out[i] = step if isinstance(step, ZooError) else self._transcription(one, units)
+                        out[i] = step if isinstance(step, ZooError) else self._transcription(one, units, n_best)
                         del active[i]
                         advance(1)
                 self._hear(list(active.values()), most)
         return collect_results(out, single)
+
+    def _search(self, prompt: Any, language_model: Any, num_beams: Any, n_best: Any) -> Callable[[], CtcBeams] | None:
+        """What begins the search for a recording's texts; None: each state's likeliest character is taken."""
+        hotwords = [] if prompt is None else self.tokenizer.hotwords(as_texts(prompt, "prompt")[0])
+        ngrams = language_model
+        if ngrams is None and self.has_language_model:
+            warn(f"{self!r} has a language model, which language_model=True searches with and False leaves out")
+        if ngrams is True:
+            if self.checkpoint is None or not self.has_language_model:
+                download = f'hf download NAME --include "{FOLDER}/*"'
+                raise InputError(f"language_model is True, and {self!r} has no folder {FOLDER} ({download})")
+            ngrams = self._own_ngrams = self._own_ngrams or NgramModel.from_folder(self.checkpoint.contents, FOLDER)
+        elif isinstance(ngrams, str | os.PathLike):
+            ngrams = NgramModel.from_path(ngrams)
+        elif ngrams is not None and ngrams is not False and not isinstance(ngrams, NgramModel):
+            raise InputError(f"language_model is {ngrams!r:.100}, expected a path, an NgramModel, True, False or None")
+        searches = bool(ngrams or hotwords) or n_best > 1
+        width = check_count((BEAMS if searches else 1) if num_beams is None else num_beams, "num_beams")
+        if not searches and width == 1:
+            return None
+        if not n_best <= width <= MAX_BEAMS:
+            raise InputError(f"num_beams is {width}, expected n_best, {n_best}, up to {MAX_BEAMS:,}")
+        return partial(CtcBeams, self.tokenizer, width, ngrams or None, hotwords)
+
+    @property
+    def has_language_model(self) -> bool:
+        """True if the checkpoint's folder has a language model of its own."""
+        return self.checkpoint is not None and bool(self.checkpoint.contents.names(FOLDER))
 
     def _sizes(self, chunk: float, stride: Any) -> tuple[int, int, int]:
         """The samples of a window, and of what it shares on the left and on the right, in whole states."""
@@ -178,13 +220,20 @@ class CtcTranscribe(Task):
                 part = group[k : k + count]
                 values = np.stack([self.features(window) for _, window in part])
                 for (one, _), logits in zip(part, floats(self.runner(self.model, values)), strict=True):
-                    one.add(logits.argmax(-1), self.model.samples_per_state)
+                    one.add(logits, self.model.samples_per_state)
 
-    def _transcription(self, one: _Hearing, units: set[bool | str]) -> Transcription:
+    def _transcription(self, one: _Hearing, units: set[bool | str], n_best: int) -> Transcription:
         """What was heard of a recording; units: what its times are asked for."""
-        ids = np.concatenate(one.ids) if one.ids else np.zeros(0, np.int64)
+        alternatives = None
+        if one.beams is None:
+            characters = self.tokenizer.spans(np.concatenate(one.ids) if one.ids else np.zeros(0, np.int64))
+        else:
+            found = one.beams.finish()[:n_best]
+            characters = found[0].spans
+            if n_best > 1:
+                alternatives = [Alternative(self.tokenizer.text(text.spans), text.score) for text in found]
         step, rate, case = self.model.samples_per_state, self.features.sampling_rate, self.tokenizer.case
-        characters, space, seconds = self.tokenizer.spans(ids), self.tokenizer.space, one.samples / rate
+        space, seconds = self.tokenizer.space, one.samples / rate
         text, words = self.tokenizer.text(characters), list(self.tokenizer.words(characters))
         phrases = [words] if False in units and words else list(_phrases(words, PAUSE * rate / step, len(space)))
         segments = [
@@ -202,7 +251,8 @@ class CtcTranscribe(Task):
             ]
 
         heard = [word for phrase in phrases for word in add_times(phrase, space)] if "word" in units else None
-        return Transcription(text, None, segments, heard, seconds, add_times(characters) if "char" in units else None)
+        timed = add_times(characters) if "char" in units else None
+        return Transcription(text, None, segments, heard, seconds, timed, alternatives)
 
 
 def _is_number(value: Any) -> bool:
@@ -225,8 +275,15 @@ def _phrases(words: Iterable[Span], pause: float, space: int) -> Iterator[list[S
 class _Hearing:
     """A recording that is being heard, window by window."""
 
-    def __init__(self, features: Extractor, sizes: tuple[int, int, int], recording: AudioInput):
+    def __init__(
+        self,
+        features: Extractor,
+        sizes: tuple[int, int, int],
+        search: Callable[[], CtcBeams] | None,
+        recording: AudioInput,
+    ):
         self.samples, self.ids = 0, list[np.ndarray]()
+        self.beams = None if search is None else search()
         self.window: np.ndarray | None = None
         self._sides = 0, 0
         self._windows = windows(self._count(reader(recording, features.sampling_rate)()), *sizes)
@@ -240,9 +297,13 @@ class _Hearing:
         """Make the next window `window`; None after the last."""
         self.window, *self._sides = next(self._windows, (None, 0, 0))
 
-    def add(self, ids: np.ndarray, samples_per_state: int) -> None:
-        """Keep the window's states that it has for itself.  ids (T,)."""
+    def add(self, logits: np.ndarray, samples_per_state: int) -> None:
+        """Hear the window's states that it has for itself.  logits (T, V)."""
         assert self.window is not None
         count = round(len(self.window) / samples_per_state)
         left, right = (round(side / samples_per_state) for side in self._sides)
-        self.ids.append(ids[left : count - right if right else None])
+        own = logits[left : count - right if right else None]
+        if self.beams is None:
+            self.ids.append(own.argmax(-1))
+        else:
+            self.beams.advance(own)

@@ -108,6 +108,7 @@ class Transcribe(Task):
         timestamps: bool | Literal["word"] = True,
         word_timestamps: bool = False,
         prompt: str | None = None,
+        language_model: None = None,
         num_beams: int = 1,
         vad_filter: bool = False,
         batch_size: int = 8,
@@ -137,6 +138,10 @@ class Transcribe(Task):
             raise InputError(f"translate is {translate!r}, expected True or False")
         task = "translate" if translate else task
         check_choice(task, "task", self.tasks or ("transcribe",))
+        if language_model is not None:
+            raise InputError(
+                "language_model is for models that write by CTC; prompt gives words that are to be spelt so"
+            )
         known = [field.name for field in fields(Fallback) if field.name != "num_beams"]
         for name in fallback:
             if name not in known:

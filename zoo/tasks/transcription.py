@@ -29,10 +29,17 @@ class Word(NamedTuple):
     text: str  # a part of its segment's, with the space before it and its punctuation
 
 
+@with_keys()
+class Alternative(NamedTuple):
+    text: str
+    score: float  # the logarithm of its probability, with what a language model and hotwords add
+
+
 @with_keys(chunks="segments")
 class Transcription(NamedTuple):
     """The text of a recording.  language: its code, None for a checkpoint of one language.  words, characters: None if
-    their times were not asked for.  duration: of the recording, in seconds.
+    their times were not asked for.  duration: of the recording, in seconds.  alternatives: the best texts, the first of
+    which is `text`; None if one was asked for.
     """
 
     text: str
@@ -41,6 +48,7 @@ class Transcription(NamedTuple):
     words: list[Word] | None = None
     duration: float = 0.0
     characters: list[Word] | None = None
+    alternatives: list[Alternative] | None = None
 
     @property
     def smallest_parts(self) -> Sequence[Segment | Word]:
@@ -66,12 +74,13 @@ class Transcriptions(ResultFormat):
 
     def row(self, result: Transcription, top_k: bool = False) -> dict[str, Any]:
         found = self.json(result)
-        names = [name for name in ("segments", *PARTS.values()) if name in found]
+        names = [name for name in ("segments", "alternatives", *PARTS.values()) if name in found]
         return {**found, **{name: [one._asdict() for one in found[name]] for name in names}}
 
     def json(self, result: Transcription) -> dict[str, Any]:
         found = result._asdict()
-        return {name: value for name, value in found.items() if name not in PARTS.values() or value is not None}
+        optional = ("alternatives", *PARTS.values())
+        return {name: value for name, value in found.items() if name not in optional or value is not None}
 
     def lines(self, result: Transcription) -> Lines:
         return [(f"{one.start:.2f}-{one.end:.2f}", one.text.strip()) for one in result.smallest_parts]

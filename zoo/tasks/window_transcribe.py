@@ -82,6 +82,7 @@ class WindowTranscribe(Task):
         language: str | None = None,
         translate: bool = False,
         prompt: str | None = None,
+        language_model: None = None,
         num_beams: int = 1,
         vad_filter: bool = False,
         tokens_per_second: float = TOKENS_PER_SECOND,
@@ -96,14 +97,15 @@ class WindowTranscribe(Task):
         for languages with a token for each letter, 13 is a good value.  batch_size: the number of recordings whose
         windows of one length are computed together.  A recording of any length takes bounded memory.
 
-        word_timestamps, language, translate, prompt, vad_filter: Whisper's; the model hears one language and no times,
-        and anything else is an error.
+        word_timestamps, language, translate, prompt, vad_filter, language_model: of Whisper, and of models that write
+        by CTC; the model hears one language and no times, and anything else is an error.
         """
         for name, value, plain in (
             ("word_timestamps", word_timestamps, False),
             ("language", language, None),
             ("translate", translate, False),
             ("prompt", prompt, None),
+            ("language_model", language_model, None),
             ("vad_filter", vad_filter, False),
         ):
             if value != plain:

