@@ -63,8 +63,9 @@ def test_hotwords_are_likelier(transcribe):
     plain = transcribe(recording, num_beams=100).text
     other = next(w for w in transcribe(recording, n_best=30).alternatives[-1].text.split() if w not in plain.split())
     assert other not in plain.split()
-    assert other in transcribe(recording, prompt=other.lower()).text.split()
-    assert transcribe(recording, hotwords=[other]) == transcribe(recording, prompt=other)
+    assert other in transcribe(recording, hotwords=other.lower()).text.split()
+    assert transcribe(recording, hotwords=[other], beam_width=100) == transcribe(recording, hotwords=other)
+    assert other not in transcribe(recording, hotwords=other, hotword_weight=0).text.split()
 
 
 def test_the_own_language_model_is_used_when_asked(folder, tmp_path):
@@ -91,7 +92,9 @@ def test_what_cannot_be_searched_is_refused(transcribe):
         ({"num_beams": 20_000}, "num_beams is 20000, expected n_best, 1, up to 10,000"),
         ({"num_beams": 2, "n_best": 3}, "num_beams is 2, expected n_best, 3"),
         ({"n_best": 0}, "n_best is 0"),
-        ({"prompt": "naïve"}, "prompt has 'naïve', which .* has no characters for"),
+        ({"prompt": "bear"}, "prompt is 'bear', expected None"),
+        ({"hotword_weight": float("nan"), "hotwords": "a"}, "hotword_weight is nan"),
+        ({"hotwords": "naïve"}, "hotwords has 'naïve', which .* has no characters for"),
     ):
         with pytest.raises(InputError, match=message):
             transcribe(recording, **options)

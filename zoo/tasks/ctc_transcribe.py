@@ -6,6 +6,7 @@ count, which have heard what is around them.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -22,7 +23,7 @@ from ..errors import InputError, ZooError
 from ..inputs.frames import FrameModel
 from ..inputs.waveform import WaveformModel
 from ..pretrained import Pretrained
-from ..text.ctc_beams import CtcBeams
+from ..text.ctc_beams import HOTWORD_WEIGHT, CtcBeams
 from ..text.ctc_pieces import CtcPieces
 from ..text.ctc_vocabulary import CtcVocabulary, Span
 from ..text.ngrams import FOLDER, NgramModel
@@ -93,7 +94,9 @@ class CtcTranscribe(Task):
         word_timestamps: bool = False,
         language: str | None = None,
         translate: bool = False,
-        prompt: str | Iterable[str] | None = None,
+        prompt: str | None = None,
+        hotwords: str | Iterable[str] | None = None,
+        hotword_weight: float = HOTWORD_WEIGHT,
         language_model: bool | str | os.PathLike[str] | NgramModel | None = None,
         num_beams: int | None = None,
         n_best: int = 1,
@@ -114,19 +117,21 @@ class CtcTranscribe(Task):
         chunk_length_s: seconds of a window, at most 600.  stride_length_s: seconds that it shares with the one before
         and the one after, or one number for both; by default a sixth of its length.  A recording of any length is
         read in windows, and takes bounded memory.  batch_size: the most windows of one length that are computed
-        together.  language, translate, vad_filter: Whisper's; the model writes the characters that it hears, in one
-        language, and anything else is an error.
+        together.  language, translate, prompt, vad_filter: Whisper's; the model writes the characters that it hears, in
+        one language, and anything else is an error.
 
         num_beams: above 1, the texts are searched whose paths together are the likeliest, and so many are followed; 100
-        where one of the next two is given.  prompt: hotwords, a list or a text of them, which are likelier than
-        others.  language_model: the path of a file of n-grams (.arpa, .bin) or of a folder as pyctcdecode writes it; or
-        an `NgramModel`, which says how much it weighs; True: the checkpoint's own, in its folder language_model.  It
-        needs the extra `ngrams`.  n_best: above 1, the number of the best texts in `alternatives`.
+        where hotwords, a language model or several texts are asked for.  hotwords: words that are likelier than others,
+        a list or a text of them; hotword_weight: what each adds to a text's score, a logarithm.  language_model: the
+        path of a file of n-grams (.arpa, .bin) or of a folder as pyctcdecode writes it; or an `NgramModel`, which says
+        how much it weighs; True: the checkpoint's own, in its folder language_model.  It needs the extra `ngrams`.
+        n_best: above 1, the number of the best texts in `alternatives`.
         """
         if language is not None:
             raise InputError(f"language is {language!r}, expected None: {self!r} has one language")
         for name, value, plain in (
             ("translate", translate, False),
+            ("prompt", prompt, None),
             ("vad_filter", vad_filter, False),
         ):
             if value != plain:
@@ -137,7 +142,7 @@ class CtcTranscribe(Task):
             raise InputError(f"word_timestamps is {word_timestamps!r}, expected True or False")
         units = {timestamps, "word"} if word_timestamps else {timestamps}
         sizes, batch_size = self._sizes(chunk_length_s, stride_length_s), check_count(batch_size, "batch_size")
-        search = self._search(prompt, language_model, num_beams, check_count(n_best, "n_best"))
+        search = self._search(hotwords, hotword_weight, language_model, num_beams, check_count(n_best, "n_best"))
         given, single = as_images(audio, "audio")
         out: list[Any] = [None] * len(given)
         begin, waiting = partial(_Hearing, self.features, sizes, search), list(enumerate(given))[::-1]
@@ -162,9 +167,13 @@ class CtcTranscribe(Task):
                 self._hear(list(active.values()), most)
         return collect_results(out, single)
 
-    def _search(self, prompt: Any, language_model: Any, num_beams: Any, n_best: Any) -> Callable[[], CtcBeams] | None:
+    def _search(
+        self, hotwords: Any, weight: Any, language_model: Any, num_beams: Any, n_best: int
+    ) -> Callable[[], CtcBeams] | None:
         """What begins the search for a recording's texts; None: each state's likeliest character is taken."""
-        hotwords = [] if prompt is None else self.tokenizer.hotwords(as_texts(prompt, "prompt")[0])
+        hotwords = [] if hotwords is None else self.tokenizer.hotwords(as_texts(hotwords, "hotwords")[0])
+        if not _is_number(weight) or not math.isfinite(weight):
+            raise InputError(f"hotword_weight is {weight!r}, expected a number")
         ngrams = language_model
         if ngrams is None and self.has_language_model:
             warn(f"{self!r} has a language model, which language_model=True searches with and False leaves out")
@@ -183,7 +192,7 @@ class CtcTranscribe(Task):
             return None
         if not n_best <= width <= MAX_BEAMS:
             raise InputError(f"num_beams is {width}, expected n_best, {n_best}, up to {MAX_BEAMS:,}")
-        return partial(CtcBeams, self.tokenizer, width, ngrams or None, hotwords)
+        return partial(CtcBeams, self.tokenizer, width, ngrams or None, hotwords, weight)
 
     @property
     def has_language_model(self) -> bool:

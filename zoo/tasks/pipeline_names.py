@@ -19,7 +19,7 @@ PIPELINE_NAMES = {
     "tgt_lang": "target",
     "return_timestamps": "timestamps",
     **dict.fromkeys(("initial_prompt", "hotwords"), "prompt"),  # of faster-whisper, as the next one
-    "beam_size": "num_beams",
+    **dict.fromkeys(("beam_size", "beam_width"), "num_beams"),
     "show_progress_bar": "progress",
     "top_n": "top_k",
     "labels": "candidate_labels",

@@ -19,7 +19,7 @@ from .ngrams import NgramModel
 LEAST_ID = -5.0  # log-probability: a state's ids below it are left out, but for the likeliest
 LEAST_BEAM = -10.0  # a text so far below the best one is left out
 LEAST_PROBABILITY = math.log(1e-15)
-HOTWORD = 10.0  # what a hotword adds to the score of a text
+HOTWORD_WEIGHT = 10.0  # what a hotword adds to the score of a text
 
 Heard = tuple["Heard | None", str, int, int]  # those before; a character; its first state and the one after its last
 
@@ -49,16 +49,23 @@ class CtcBeams:
     """A search that goes on from block to block of a recording's states, in memory that does not grow with them but for
     the texts themselves.
 
-    width: the number of texts that are followed.  ngrams: scores of words.  hotwords: words that are likelier here.
+    width: the number of texts that are followed.  ngrams: scores of words.  hotwords: words that are likelier here,
+    each by hotword_weight, which is added to a text's score.
     """
 
     def __init__(
-        self, vocabulary: CtcVocabulary, width: int, ngrams: NgramModel | None = None, hotwords: Sequence[str] = ()
+        self,
+        vocabulary: CtcVocabulary,
+        width: int,
+        ngrams: NgramModel | None = None,
+        hotwords: Sequence[str] = (),
+        hotword_weight: float = HOTWORD_WEIGHT,
     ):
         self.width, self.ngrams = width, ngrams
         self.blank, self.space = vocabulary.blank, vocabulary.space
         self.vocabulary = vocabulary
         self.hotwords = sorted({word for one in hotwords for word in one.split()}, key=len)
+        self.hotword_weight = hotword_weight
         self.states = 0
         start = _Words(0.0, None if ngrams is None else ngrams.start())
         self.beams: dict[Key, Beam] = {(start, "", self.blank): (0.0, 0.0, None)}
@@ -125,7 +132,7 @@ class CtcBeams:
         """Words, and one more."""
         if (longer := self._longer.get((words, word))) is None:
             score, state = (0.0, None) if self.ngrams is None else self.ngrams.score(words.state, word)
-            longer = _Words(words.score + score + HOTWORD * (word in self.hotwords), state)
+            longer = _Words(words.score + score + self.hotword_weight * (word in self.hotwords), state)
             self._longer[words, word] = longer
         return longer
 
@@ -138,7 +145,7 @@ class CtcBeams:
                 self._parts.clear()
             shortest = next((word for word in self.hotwords if word.startswith(part)), None)
             if shortest is not None:
-                self._parts[part] = HOTWORD * len(part) / len(shortest)
+                self._parts[part] = self.hotword_weight * len(part) / len(shortest)
             else:
                 self._parts[part] = 0.0 if self.ngrams is None else self.ngrams.score_part(part)
         return self._parts[part]

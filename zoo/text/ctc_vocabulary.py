@@ -115,7 +115,7 @@ class CtcVocabulary:
             found = next((w for w in (bare, bare.upper(), bare.lower()) if w and known.issuperset(w)), None)
             if found is None:
                 raise InputError(
-                    f"prompt has {word!r:.100}, which {self.folder.where(self.file)} has no characters for"
+                    f"hotwords has {word!r:.100}, which {self.folder.where(self.file)} has no characters for"
                 )
             out.append(found)
         return out
