@@ -13,7 +13,7 @@ from pathlib import Path
 from zoo.checkpoint.files import Checkpoint
 from zoo.checkpoint.names import EMBEDDED_NAMES, as_name
 from zoo.errors import InputError, ZooError, nearest
-from zoo.files.json_file import read_json
+from zoo.files.folder import CheckpointFolder
 from zoo.hub import find
 from zoo.registry import FAMILIES
 
@@ -84,7 +84,7 @@ def _cached_names() -> list[str]:
     for repo in sorted(repos, key=lambda r: r.repo_id):
         try:
             folder = find(repo.repo_id, local_files_only=True).folder
-            if repo.repo_type == "model" and read_json(folder / "config.json").get("model_type") in FAMILIES:
+            if repo.repo_type == "model" and CheckpointFolder(folder).json("config.json").get("model_type") in FAMILIES:
                 names.append(repo.repo_id)
         except ZooError:
             continue

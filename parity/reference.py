@@ -14,6 +14,7 @@ import numpy as np
 
 from zoo.engines.onnx.trace import NO_IMAGES
 from zoo.errors import ZooError
+from zoo.files.folder import CheckpointFolder
 from zoo.files.json_file import read_json
 from zoo.optional import pip_install
 from zoo.registry import FAMILIES
@@ -23,8 +24,8 @@ from .specs import spec_class
 from .specs.common import Loaded
 from .taps import number_fields
 
-# The last two are one: version 5.24 renamed it.
-NOT_COMPARED = ("loss", "hidden_states", "attentions", "cross_attentions", "past_key_values", "cache")
+# Of the last three, caches all, the first is "cache" from version 5.24 on.
+NOT_COMPARED = ("loss", "hidden_states", "attentions", "cross_attentions", "past_key_values", "cache", "cache_params")
 SMALL_MODEL = 10**7  # parameters
 
 
@@ -95,7 +96,7 @@ class Reference:
         import transformers
 
         self.folder, self.architecture, self.torch = folder, architecture, torch
-        self.config = read_json(folder / "config.json")
+        self.config = CheckpointFolder(folder).json("config.json")
         self.device, self.dtype = torch.device(device), getattr(torch, dtype)
         cls = getattr(transformers, architecture, None)
         if cls is None:

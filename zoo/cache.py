@@ -41,7 +41,7 @@ class KVCache:
 
     windows: of each layer, the tokens before its own that a token attends to, None for all; a layer without an item has
     no window.  chunk: new tokens that there is room for before any are dropped.  shapes: G and K of each layer, where
-    they are not those of all.
+    they are not those of all, and the size of values where it is another than that of keys.
     whole: attention is given the whole cache at every step, since `start` hides the rest; otherwise the filled part.
     """
 
@@ -55,7 +55,7 @@ class KVCache:
         like: Array,
         windows: Sequence[int | None] = (),
         chunk: int = CHUNK,
-        shapes: Sequence[tuple[int, int]] = (),
+        shapes: Sequence[tuple[int, ...]] = (),
     ):
         if capacity < 1 or batch < 1:
             raise InputError(f"a cache for {batch} rows of {capacity} tokens: expected at least 1 of each")
@@ -75,8 +75,8 @@ class KVCache:
         slots = layer_capacities(layers, capacity, windows, chunk)
         try:
             each = list(zip(slots, shapes or [(heads, size)] * layers, strict=True))
-            self.keys = [ops.zeros((batch, n, *shape), like) for n, shape in each]
-            self.values = [ops.zeros((batch, n, *shape), like) for n, shape in each]
+            self.keys = [ops.zeros((batch, n, *shape[:2]), like) for n, shape in each]
+            self.values = [ops.zeros((batch, n, shape[0], shape[-1]), like) for n, shape in each]
         except (MemoryError, ValueError):  # NumPy raises ValueError if not even the address space is enough
             raise InputError(
                 f"not enough memory for a cache of keys and values of shape {(batch, capacity, heads, size)} for "
@@ -353,14 +353,15 @@ class LayerCache:
 
     def recall(self, x: Array, count: int) -> Array:
         """Store vectors (B, T, C) at each row's end -> with the `count` before them, (B, count + T, C); before a row's
-        first they are zeros.  A layer of one head of C / 2 features has a half of each in keys, and one in values.
+        first they are zeros.  A layer of one head has their first features in keys, and the others in values.
         """
-        cache, (B, T, C) = self._cache, x.shape
+        cache, (B, T, _) = self._cache, x.shape
         start = self._room(B, T)
         places = cache.keys[self._layer], cache.values[self._layer]
         before = recent_vectors(*places, start, count)
-        for place, half in zip(places, (x[..., : C // 2], x[..., C // 2 :]), strict=True):
-            ops.write_(place, half.reshape(B, T, 1, C // 2), start)
+        K = places[0].shape[-1]
+        for place, part in zip(places, (x[..., :K], x[..., K:]), strict=True):
+            ops.write_(place, part.reshape(B, T, 1, part.shape[-1]), start)
         return ops.cat([before, x], 1)
 
     def past(self) -> tuple[Array, Array, Array]:
@@ -411,7 +412,7 @@ class LayerCache:
 
 
 def recent_vectors(keys: Array, values: Array, start: Array, count: int) -> Array:
-    """The `count` vectors before each row's place start (B,), halves of which are keys and values (B, S, 1, C / 2) ->
+    """The `count` vectors before each row's place start (B,), parts of which are keys and values, of one head ->
     (B, count, C).
     """
     at = start[:, None] + ops.arange(count, start) - count

@@ -566,6 +566,7 @@ FAMILIES: dict[str, Family] = {
     "deepseek_v3": Family(module="zoo.models.deepseek_v3", prefix="DeepseekV3", heads=_DECODER[:4]),
     "lfm2": Family(module="zoo.models.lfm2", prefix="Lfm2", heads=_DECODER[:2]),
     "llama": Family(module="zoo.models.llama3", prefix="Llama", heads=_DECODER),
+    "mamba2": Family(module="zoo.models.mamba2", prefix="Mamba2", heads=_DECODER[:2]),
     "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER),
     "ministral": Family(module="zoo.models.mistral", prefix="Ministral", classes="Llama", heads=_DECODER[:2]),
     "mixtral": Family(module="zoo.models.mixtral", prefix="Mixtral", heads=_DECODER),

@@ -112,7 +112,7 @@ def _values(module: Any, name: str, shape: tuple[int, ...], rng: np.random.Gener
     if name == "running_var":
         return np.abs(x) * 0.1 + 0.5
     if len(shape) < 2:
-        return x * 0.1 + (1 if name == "weight" or "scale" in name or "lambda" in name else 0)
+        return x * 0.1 + (1 if name in ("weight", "D") or "scale" in name or "lambda" in name else 0)
     if "Embedding" in kind or "token" in name or "position" in name:
         return x * WORD_SCALE
     return x * 1.4 / np.float32(np.sqrt(max(np.prod(shape[1:]), 1)))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoo.files.json_file import read_json
+from zoo.files.folder import CheckpointFolder
 
 
 class Fault(NamedTuple):
@@ -27,7 +26,7 @@ def save_t5_scaling() -> str:
     for tied in (True, False):
         with tempfile.TemporaryDirectory() as folder:
             transformers.T5Config(**sizes, tie_word_embeddings=tied).save_pretrained(folder)
-            saved[tied] = read_json(Path(folder) / "config.json").get("tie_word_embeddings", True)
+            saved[tied] = CheckpointFolder(folder).json("config.json").get("tie_word_embeddings", True)
     return "" if saved == {True: True, False: False} else f"false is saved as {str(saved[False]).lower()}"
 
 

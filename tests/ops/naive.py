@@ -318,6 +318,25 @@ def delta_rule(q, k, v, gate, rate, weight, bias, past=None):
     return out, changes
 
 
+def ssd_scan(q, k, v, decay, past=None):
+    q, k, v, decay = _f64(q), _f64(k), _f64(v), _f64(decay)
+    (B, T, H, P), (G, N) = v.shape, k.shape[2:]
+    out = np.zeros(v.shape)
+    for b, h in np.ndindex(B, H):
+        state, g = np.zeros((N, P)), h // (H // G)
+        tokens = () if past is None else range(past.keys.shape[1])
+        for s in (s for s in tokens if past.there[b, s]):
+            state = state * np.exp(_f64(past.decay[b, s, h])) + np.outer(past.keys[b, s, g], past.values[b, s, h])
+        for t in range(T):
+            state = state * np.exp(decay[b, t, h]) + np.outer(k[b, t, g], v[b, t, h])
+            out[b, t, h] = q[b, t, g] @ state
+    return out
+
+
+def softplus(x):
+    return np.logaddexp(0, _f64(x))
+
+
 def _kept(gate, weight, bias):
     return np.exp(-np.exp(_f64(weight)) * np.logaddexp(0, _f64(gate) + _f64(bias)))
 

@@ -249,6 +249,7 @@ def test_arrays_made_joined_and_chosen_from():
             ops.zeros((T, B, 2), x),
             ops.mean(x, 1),
             ops.exp(x),
+            ops.softplus(x),
             ops.log(x * x + 0.5),
             ops.bucket(x, (-1, 0, 1)),
             ops.add_scaled(x, x, w),

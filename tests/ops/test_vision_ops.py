@@ -378,6 +378,7 @@ def test_small_ops(image, lib, rng):
     check(ops.add_scaled(lib(x), lib(y), lib(scale)), naive.add_scaled(x, y, scale))
     check(ops.mean(lib(x), 1), naive.mean(x, 1))
     check(ops.exp(lib(x)), naive.exp(x))
+    check(ops.softplus(lib(10 * x)), naive.softplus(10 * x))
     check(ops.log(lib(x * x + 0.001)), naive.log(x * x + 0.001))
     check(ops.where(lib(mask), lib(x), lib(y)), naive.where(mask, x, y))
     table, index = rng.standard_normal((11, 3)).astype(np.float32), rng.integers(0, 11, (4, 6))

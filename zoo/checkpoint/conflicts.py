@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ZooError, list_names
-from ..files.json_file import read_json
+from ..files.folder import CheckpointFolder
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 # Of packed matrices, under a name that no other library takes for its own: transformers would draw at random what it
@@ -51,7 +51,7 @@ def refuse_other_kind(folder: Path, config: dict[str, Any]) -> None:
     if not (folder / CONFIG).is_file():
         return
     try:
-        there = read_json(folder / CONFIG)
+        there = CheckpointFolder(folder).json(CONFIG)
         same = all(there.get(key, config[key]) == config[key] for key in ("model_type", "architectures"))
     except ZooError:
         same = False

@@ -59,7 +59,8 @@ class CheckpointFolder:
         exact: bool = True,
     ) -> dict[str, Any]:
         """The object in a JSON file, which `parse_json` checks."""
-        return parse_json(self.read(name, limit, error), self.where(name), error, max_values=max_values, exact=exact)
+        data, infinity = self.read(name, limit, error), name == "config.json"
+        return parse_json(data, self.where(name), error, max_values=max_values, exact=exact, infinity=infinity)
 
     def json_list(self, name: str) -> list[Any]:
         """The list in a JSON file of at most a MiB."""

@@ -21,6 +21,7 @@ UNLIMITED_LENGTH = int(1e30)
 # takes three bytes in a file, but a hundred in memory.
 MAX_BYTES = 32 << 20
 MAX_VALUES = 1_000_000
+INFINITY = {"__float__": "Infinity"}  # transformers 5's form of a number that JSON does not have
 _ANY_DIGIT = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else byte for byte in range(256))
 _MANY_DIGITS = b"0" * 19  # an integer of fewer fits into 64 bits
 
@@ -67,17 +68,19 @@ def parse_json(
     make: Callable[[dict[str, Any]], Any] = _as_it_is,
     max_values: int | None = None,
     exact: bool = True,
+    infinity: bool = False,
 ) -> dict[str, Any]:
     """`read_json` of bytes; messages begin with `where`, `make` is called with every object, innermost first.
 
     exact: False is faster, but accepts numbers beyond 64 bits or a double, and duplicate keys (the last counts).
+    infinity: True reads Infinity, which older configs have, as INFINITY, which those of transformers 5 have.
     """
     if max_values is not None:
         signs = np.frombuffer(data or b" ", np.uint8)  # bytes.count takes eight times as long where there are many
         found = sum(int(np.count_nonzero(signs == ord(sign))) for sign in ",[{")
         if found > max_values:
             raise error(f"{where}: more than {max_values} values ({found} commas and brackets)")
-    value = _parse(data, where, error, make, "a JSON object", exact)
+    value = _parse(data, where, error, make, "a JSON object", exact, infinity)
     if not isinstance(value, dict):
         raise error(f"{where}: expected a JSON object, found a JSON {type(value).__name__}")
     return value
@@ -98,6 +101,7 @@ def _parse(
     make: Callable[[dict[str, Any]], Any],
     expected: str,
     exact: bool = True,
+    infinity: bool = False,
 ) -> Any:
     if not data.strip():
         raise error(f"{where}: empty, expected {expected}")
@@ -107,7 +111,7 @@ def _parse(
             object_pairs_hook=(_object if make is _as_it_is else lambda pairs: make(_object(pairs))) if exact else None,
             parse_int=_integer if exact and _MANY_DIGITS in data.translate(_ANY_DIGIT) else None,
             parse_float=_float if exact else None,
-            parse_constant=_constant,
+            parse_constant=_constant_or_infinity if infinity else _constant,
         )
         if re.search(rb"\\u[dD][89a-fA-F]", data):
             json.dumps(value, ensure_ascii=False).encode()
@@ -149,3 +153,7 @@ def _float(digits: str) -> float:
 
 def _constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _constant_or_infinity(name: str) -> Any:
+    return dict(INFINITY) if name == "Infinity" else _constant(name)

@@ -102,8 +102,8 @@ class PromptCache:
             n = (file.shape(f"keys.{i}") or (0,))[0] if f"keys.{i}" in file else 0
             held[i] = min(max(n, empty.window), count)
         wanted = {"tokens": ("I64", (count,))}
-        sizes = [(n, *shape) for n, shape in zip(held, shapes, strict=True)]
-        wanted |= {f"{name}.{i}": (dtype, size) for name in ("keys", "values") for i, size in enumerate(sizes)}
+        for i, (n, (heads, *sizes)) in enumerate(zip(held, shapes, strict=True)):
+            wanted |= {f"keys.{i}": (dtype, (n, heads, sizes[0])), f"values.{i}": (dtype, (n, heads, sizes[-1]))}
         found = {name: (file.dtype(name), tuple(file.shape(name))) for name in file.names()}
         for name in [*wanted, *found]:
             if wanted.get(name) != found.get(name):

@@ -238,7 +238,7 @@ class ImageTextCausalLM(ImageTextModel):
         return self.language_model.cache_shape
 
     @property
-    def cache_shapes(self) -> Sequence[tuple[int, int]]:
+    def cache_shapes(self) -> Sequence[tuple[int, ...]]:
         return self.language_model.cache_shapes
 
     @property

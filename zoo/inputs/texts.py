@@ -218,8 +218,8 @@ class TextModel(Pretrained):
         return cfg.num_hidden_layers, cfg.num_attention_heads, cfg.hidden_size // cfg.num_attention_heads
 
     @property
-    def cache_shapes(self) -> Sequence[tuple[int, int]]:
-        """The heads and the size of a head of each layer."""
+    def cache_shapes(self) -> Sequence[tuple[int, ...]]:
+        """The heads and the size of a head of each layer, and the size of values where it is another."""
         layers, heads, size = self.cache_shape
         return [(heads, size)] * layers
 

@@ -256,6 +256,11 @@ def log(x: Array) -> Array:
     return backend(x).log(x)
 
 
+def softplus(x: Array) -> Array:
+    """log(1 + e ** x).  x (...) -> (...)."""
+    return backend(x).softplus(x)
+
+
 def logit(x: Array, eps: float) -> Array:
     """log(x / (1 - x)) of probabilities; neither x nor 1 - x counts as less than eps.  x (...) -> (...)."""
     return backend(x).logit(x, eps)
@@ -414,6 +419,29 @@ def delta_rule(
     """
     charge((v.shape[0], v.shape[2], k.shape[3], v.shape[3]), "states", 4)
     return backend(v).delta_rule(q, k, v, gate, rate, weight, bias, past)
+
+
+class StatePast(NamedTuple):
+    """The tokens before those of `ssd_scan`, S of them."""
+
+    keys: Array  # (B, S, G, N)
+    values: Array  # (B, S, H, P)
+    decay: Array  # (B, S, H)
+    there: Array  # (B, S): False for places without a token, which are at the end
+
+
+def ssd_scan(q: Array, k: Array, v: Array, decay: Array, past: StatePast | None = None) -> Array:
+    """Mamba2's state space (Dao and Gu 2024, https://arxiv.org/abs/2405.21060): a state (N, P) of each head that every
+    token decays, and adds to.
+
+    state[t] = exp(decay[t]) state[t - 1] + outer(k[t], v[t]) and out[t] = q[t] @ state[t].
+
+    q, k (B, T, G, N), v (B, T, H, P), decay (B, T, H) of at most 0, H a multiple of G: neighbouring heads share keys ->
+    (B, T, H, P).  past: the tokens before, whose state is 0 before the first.  In the paper's letters q is C, k is B, v
+    is dt x and decay is dt A.
+    """
+    charge((v.shape[0], v.shape[2], k.shape[3], v.shape[3]), "states", 4)
+    return backend(v).ssd_scan(q, k, v, decay, past)
 
 
 def relative_scores(x: Array, table: Array, of_keys: bool = False) -> Array:

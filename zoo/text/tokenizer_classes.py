@@ -423,7 +423,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "deberta": "DebertaTokenizer",
     "deberta-v2": "DebertaV2Tokenizer",
     "esm": "EsmTokenizer",
-    **dict.fromkeys(("gpt_neox", "mpt", "olmo", "olmoe"), "GPTNeoXTokenizer"),
+    **dict.fromkeys(("gpt_neox", "mamba2", "mpt", "olmo", "olmoe"), "GPTNeoXTokenizer"),
     "layoutlmv3": "LayoutLMv3Tokenizer",
     "m2m_100": "M2M100Tokenizer",
     "marian": "MarianTokenizer",

@@ -267,7 +267,7 @@ def _memory(
     # What `checks` of tracemalloc find on NumPy, where attention and feed-forward layers are computed in parts.
     extra = 4 * width * tokens * (3 * batch + 4)
     if getattr(model, "is_causal", False):
-        of_layers = [2 * heads * size * 4 for heads, size in model.cache_shapes]
+        of_layers = [heads * (sizes[0] + sizes[-1]) * 4 for heads, *sizes in model.cache_shapes]
         held = layer_capacities(len(of_layers), tokens, model.windows)
         out["cache_per_token"] = sum(of_layers)
         out["cache"] = batch * sum(n * size for n, size in zip(held, of_layers, strict=True))

@@ -54,10 +54,10 @@ class _Layer:
         return (q, *self.extend(k, v))
 
     def recall(self, x: Any, count: int) -> Any:
-        B, T, C = x.shape
+        (B, T, _), K = x.shape, self.keys.shape[-1]
         pair: tuple[Any, ...] = self.keys, self.values
         keys, values = (past.transpose(0, 2, 1, 3) for past in pair)
-        self.extend(*(half.reshape(B, T, 1, C // 2) for half in (x[..., : C // 2], x[..., C // 2 :])))
+        self.extend(*(part.reshape(B, T, 1, part.shape[-1]) for part in (x[..., :K], x[..., K:])))
         start: Any = self.start if self.window_start is None else self.window_start
         return ops.cat([recent_vectors(keys, values, start, count), x], 1)
 
@@ -175,10 +175,11 @@ class _Step:
             held = self.input("window_lengths", ("B",), INT)
         if cross:
             mask = self.input("encoder_attention_mask", ("C", "M"), INT).to(BOOL)
-        for i, (heads, size) in enumerate(self.model.cache_shapes):
+        for i, (heads, size, *other) in enumerate(self.model.cache_shapes):
             own = held if windows and windows[i] is not None else None
-            shape = "B", heads, "S" if own is None else "W", size
-            keys, values = (self.input(f"{PAST_KEYS}.{i}.{name}", shape, FLOAT) for name in ("key", "value"))
+            shape = "B", heads, "S" if own is None else "W"
+            sizes = (("key", size), ("value", *(other or (size,))))
+            keys, values = (self.input(f"{PAST_KEYS}.{i}.{name}", (*shape, n), FLOAT) for name, n in sizes)
             seen = None
             if cross:
                 k, v = (

@@ -35,6 +35,7 @@ from .pool import (
 )
 from .resize import interpolate
 from .sample import boxes_of_masks, centres, logit, sample, take_rows, top_rows
+from .ssd_scan import ssd_scan
 from .symbols import write_symbols
 
 
@@ -63,6 +64,10 @@ def zeros(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
 def assign_(out: np.ndarray, x: np.ndarray) -> np.ndarray:
     out[...] = x
     return out
+
+
+def softplus(x: np.ndarray) -> np.ndarray:
+    return np.logaddexp(x, np.zeros((), x.dtype))
 
 
 def where(condition, x, y):

@@ -22,6 +22,7 @@ from .devices import constant, on_host
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax
 from .quantised import keep
+from .ssd_scan import ssd_scan
 from .symbols import write_symbols
 from .vision import (
     adaptive_avg_pool2d,
@@ -57,6 +58,10 @@ def embedding(ids: Tensor, table: Tensor | QuantTensor, name: str, padding_idx: 
     if on_host(ids) and ids.numel() and (ids.min() < 0 or ids.max() >= len(table)):
         raise InputError(f"{name} must be in [0, {len(table)}), found {int(ids.min())} to {int(ids.max())}")
     return quantised.take(table, ids) if isinstance(table, QuantTensor) else F.embedding(ids, table, padding_idx)
+
+
+def softplus(x: Tensor) -> Tensor:
+    return F.softplus(x)
 
 
 def cumsum(x: Tensor, axis: int) -> Tensor:

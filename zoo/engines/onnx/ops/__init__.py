@@ -35,6 +35,7 @@ from .arrays import (
     scale_bias,
     scores,
     sinusoids,
+    softplus,
     to_numpy,
     top_k_gates,
     where,
@@ -46,6 +47,7 @@ from .decoder import rope, rope_write_, rotary
 from .delta_rule import delta_rule
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax
+from .ssd_scan import ssd_scan
 from .symbol import Symbol
 from .symbols import write_symbols
 from .vision import (

@@ -84,6 +84,10 @@ def exp(x: Symbol) -> Symbol:
     return x.new("Exp", [x], x.shape)
 
 
+def softplus(x: Symbol) -> Symbol:
+    return x.new("Softplus", [x], x.shape)
+
+
 def log(x: Symbol) -> Symbol:
     return x.new("Log", [x], x.shape)
 
