@@ -225,7 +225,13 @@ class Reference:
 
     def outputs(self, arrays: Mapping[str, np.ndarray], switches: Sequence[str] = ()) -> dict[str, np.ndarray]:
         """The fields of the output, by name and in order; images are (B, Y, X, C) here."""
-        with self.torch.no_grad(), threads_for(self.size), self._sure_convolutions(), self._finite_masks():
+        with (
+            self.torch.no_grad(),
+            threads_for(self.size),
+            self._sure_convolutions(),
+            self._sure_samples(),
+            self._finite_masks(),
+        ):
             options = self.arguments(arrays) | dict.fromkeys(switches, True)
             output = self.model(**options, **({"use_cache": False} if self.config.get("is_decoder") else {}))
         fields = {name: output[name] for name in output if name not in NOT_COMPARED and output[name] is not None}
@@ -252,6 +258,17 @@ class Reference:
         if self.dtype == torch.bfloat16 and self.device.type == "cpu" and any(3 < m.in_channels < 32 for m in kernels):
             return torch.backends.mkldnn.flags(enabled=False)
         return nullcontext()
+
+    @contextmanager
+    def _sure_samples(self) -> Iterator[None]:
+        """Give grid_sample contiguous images: of 16 bits it reads past others on a CPU (torch 2.13)."""
+        functional = self.torch.nn.functional
+        sample = functional.grid_sample
+        try:
+            functional.grid_sample = lambda x, *args, **more: sample(x.contiguous(), *args, **more)
+            yield
+        finally:
+            functional.grid_sample = sample
 
     @contextmanager
     def _finite_masks(self) -> Iterator[None]:

@@ -653,6 +653,15 @@ FAMILIES: dict[str, Family] = {
             "decoder.layer": "decoder.layers",
         },
     ),
+    "deformable_detr": Family(
+        module="zoo.models.deformable_detr",
+        prefix="DeformableDetr",
+        heads=("ForObjectDetection", "Model"),
+        tasks={"Model": None},
+        losses={"ForObjectDetection": None},
+        processor="DeformableDetrImageProcessor",
+        stages={"features": "backbone", "encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
+    ),
     "yolos": Family(
         module="zoo.models.yolos",
         prefix="Yolos",

@@ -62,8 +62,10 @@ def load_reference(
     config: Mapping[str, Any],
     dtype: Any,
     file_name: Callable[[str], str] = str,
+    several: bool = False,
 ) -> Loaded:
     """The model, with a backbone in transformers' own names.  file_name: what a file calls a tensor of the model.
+    several: the model reads the stages of the backbone that the config names, or else all but the first.
 
     transformers reads the first checkpoints through timm alone, and takes no `dilation: null`, which the later ones
     have.  So a backbone with timm's names is described by its tensors, and read under the names of transformers.
@@ -77,9 +79,10 @@ def load_reference(
     is_timm = any(name.endswith("conv_encoder.model.conv1.weight") for name in state)
     backbone = _timm_config(state) if is_timm else dict(config.get("backbone_config") or {})
     backbone.pop("out_indices", None)
+    named = backbone.get("out_features")
     stages = [f"stage{i + 1}" for i in range(len(backbone.get("hidden_sizes", range(4))))]
     if not model_class.__name__.endswith("ForSegmentation"):  # masks see all, whose positions may be too many to learn
-        stages = stages[-1:]
+        stages = (named or stages[1:]) if several else stages[-1:]
     dropped = {"backbone", "backbone_kwargs", "use_pretrained_backbone", "torch_dtype", "dtype"}
     dropped |= {"transformers_version", "model_type", "architectures"}
     fields = {name: value for name, value in config.items() if name not in dropped}
@@ -89,7 +92,10 @@ def load_reference(
     own = {timm_name(file_name(name)) if is_timm else file_name(name): name for name in model.state_dict()}
     renamed = {own.get(name, name): tensor.to(dtype) for name, tensor in state.items()}
     found = model.load_state_dict(renamed, strict=False)
-    lists = {"missing_keys": found.missing_keys, "unexpected_keys": found.unexpected_keys}
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    read = {parameters[name].data_ptr() for name in renamed if name in parameters}
+    missing = [n for n in found.missing_keys if n not in parameters or parameters[n].data_ptr() not in read]  # not tied
+    lists = {"missing_keys": missing, "unexpected_keys": found.unexpected_keys}
     return model, {**lists, "mismatched_keys": []}
 
 

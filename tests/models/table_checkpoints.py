@@ -33,6 +33,7 @@ def reference(folder, name="TableTransformerForObjectDetection", backbone=BASIC,
     torch.manual_seed(0)
     backbone = transformers.ResNetConfig(**backbone, out_features=list(stages))
     kinds = {"Detr": transformers.DetrConfig, "Cond": transformers.ConditionalDetrConfig}
+    kinds["Defo"] = transformers.DeformableDetrConfig
     kind = kinds.get(name[:4], transformers.TableTransformerConfig)
     config = kind(**{**SMALL, **config}, backbone_config=backbone, use_timm_backbone=False, attn_implementation="eager")
     model = getattr(transformers, name)(config).eval()

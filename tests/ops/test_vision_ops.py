@@ -344,6 +344,17 @@ def test_sample(rng, lib):
     check(ops.sample(lib(x), lib(points), lib(weights)), naive.sample(x, points, weights))
 
 
+def test_sixteen_bit_samples_of_one_image_are_its_own(rng):
+    """On a CPU torch's grid_sample reads past a 16-bit image that is not contiguous, as one of a batch of one is."""
+    torch = pytest.importorskip("torch", reason="needs torch")
+    x, points = rng.standard_normal((1, 24, 30, 4, 16)), rng.random((1, 25, 4, 3, 2))
+    given = [torch.tensor(a, dtype=torch.bfloat16) for a in (x, points, rng.random((1, 25, 4, 3)))]
+    wanted = naive.sample(*(a.float().numpy() for a in given))
+    for _ in range(20):
+        torch.full((100_000,), float("nan"))  # what is read past the image, if it is
+        np.testing.assert_allclose(ops.sample(*given).float(), wanted, atol=1)
+
+
 def test_boxes_of_masks(rng, lib):
     masks = rng.standard_normal((2, 4, 5, 7)).astype(np.float32) - 1.5
     masks[0, 0], masks[0, 1], masks[1, 0] = -1, 1, 0

@@ -293,6 +293,7 @@ PRESETS = {
     ),
     "Detr": _DETR,
     "ConditionalDetr": _DETR,
+    "DeformableDetr": _DETR,
     "Yolos": replace(_DETR, step=16, mask=False),  # its models look at what was padded, too
 }
 

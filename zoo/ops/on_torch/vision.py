@@ -135,7 +135,8 @@ def avg_pool2d(x: Tensor, size: Pair) -> Tensor:
 
 def sample(x: Tensor, points: Tensor, weights: Tensor) -> Tensor:
     (B, Y, X, H, K), (_, Q, _, P, _) = x.shape, points.shape
-    images = x.permute(0, 3, 4, 1, 2).reshape(B * H, K, Y, X)
+    # On a CPU torch 2.13 reads past 16-bit images that are not contiguous.
+    images = x.permute(0, 3, 4, 1, 2).reshape(B * H, K, Y, X).contiguous()
     places = (2 * points - 1).permute(0, 2, 1, 3, 4).reshape(B * H, Q, P, 2)
     found = F.grid_sample(images, places, mode="bilinear", padding_mode="zeros", align_corners=False)
     summed = (found * weights.permute(0, 2, 1, 3).reshape(B * H, 1, Q, P)).sum(-1)
