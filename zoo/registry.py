@@ -550,6 +550,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "glm": Family(module="zoo.models.glm", prefix="Glm", heads=_DECODER[:3]),
     "glm4": Family(module="zoo.models.glm4", prefix="Glm4", heads=_DECODER[:4]),
+    "falcon_h1": Family(module="zoo.models.falcon_h1", prefix="FalconH1", heads=_DECODER[:2]),
     "gpt2": Family(
         module="zoo.models.gpt2",
         prefix="GPT2",

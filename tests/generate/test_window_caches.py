@@ -39,6 +39,7 @@ FAMILIES["ModernBertDecoder"] = {"layer_types": MIXED, "local_attention": 2 * WI
 QWEN3_5 = {"layer_types": ["linear_attention", "full_attention", "linear_attention"], "head_dim": 16}
 QWEN3_5 |= {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16}
 FAMILIES["Qwen3_5"] = {**QWEN3_5, "linear_value_head_dim": 8, "linear_conv_kernel_dim": WINDOW + 1}
+FAMILIES["FalconH1"] = {"mamba_d_ssm": 96, "mamba_n_heads": 6, "mamba_d_state": 12, "mamba_d_conv": WINDOW + 1}
 FAMILIES["Mamba2"] = {"num_heads": 8, "head_dim": 16, "state_size": 12, "n_groups": 2, "conv_kernel": WINDOW + 1}
 ENGINES = ["numpy", "torch:cpu", "onnx", "onnx, not in place"]
 LENGTHS = (47, 23, 6)
@@ -125,7 +126,7 @@ def test_rows_of_a_batch(family, engine, pair):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("family", ["Gemma3", "Mistral", "Lfm2", "Qwen3_5", "Mamba2"])
+@pytest.mark.parametrize("family", ["Gemma3", "Mistral", "Lfm2", "Qwen3_5", "Mamba2", "FalconH1"])
 def test_beams(family, engine, pair):
     reference, model = pair(family, engine)
     options = {"max_new_tokens": 30, "num_beams": 3, "eos_token_id": 3}
@@ -148,7 +149,7 @@ def test_guessed_tokens(options, engine, pair):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("family", ["Gemma3", "Lfm2", "Qwen3_5", "Mamba2"])
+@pytest.mark.parametrize("family", ["Gemma3", "Lfm2", "Qwen3_5", "Mamba2", "FalconH1"])
 def test_rows_that_come_and_go(family, engine, pair, monkeypatch):
     """Continuous batching, with blocks of earlier prompts that windows have dropped since."""
     monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", BLOCK)
@@ -175,7 +176,7 @@ def test_rows_that_come_and_go(family, engine, pair, monkeypatch):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("family", ["Gemma3", "Lfm2", "Qwen3_5", "Mamba2"])
+@pytest.mark.parametrize("family", ["Gemma3", "Lfm2", "Qwen3_5", "Mamba2", "FalconH1"])
 def test_a_kept_prompt(family, engine, pair, tmp_path):
     """A conversation goes on; a text that differs early is computed anew; and a file has the last tokens alone."""
     _, model = pair(family, engine)
@@ -206,7 +207,7 @@ def test_a_kept_prompt(family, engine, pair, tmp_path):
     assert (answer, known) == (alone(turn), len(text) + 29)
     kept.save_cache(tmp_path / "turn.safetensors")
     size = (tmp_path / "turn.safetensors").stat().st_size
-    assert family in ("Qwen3_5", "Mamba2") or size < 0.8 * kept.length * 3 * 2 * 2 * 16 * 4
+    assert family in ("Qwen3_5", "Mamba2", "FalconH1") or size < 0.8 * kept.length * 3 * 2 * 2 * 16 * 4
     other = PromptCache(model, decoder)
     other.load_cache(tmp_path / "turn.safetensors")
     more = [*turn, *answer, 8]
@@ -217,7 +218,7 @@ def test_a_kept_prompt(family, engine, pair, tmp_path):
     assert (found, known) == (alone(text[:20]), 0)
 
 
-@pytest.mark.parametrize("family", ["Gemma3", "Lfm2", "GptOss", "Qwen3_5", "Mamba2"])
+@pytest.mark.parametrize("family", ["Gemma3", "Lfm2", "GptOss", "Qwen3_5", "Mamba2", "FalconH1"])
 def test_a_mask_and_rows_of_unlike_lengths(family, pair):
     """A caller's own steps, with a mask over all tokens so far."""
     _, model = pair(family)
@@ -233,7 +234,7 @@ def test_a_mask_and_rows_of_unlike_lengths(family, pair):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("family", ["Mistral", "Lfm2", "Qwen3_5", "Mamba2"])
+@pytest.mark.parametrize("family", ["Mistral", "Lfm2", "Qwen3_5", "Mamba2", "FalconH1"])
 def test_what_is_taken_back(family, engine, pair):
     _, model = pair(family, engine)
     decoder, ids = model.runner.decoder(model), np.random.default_rng(0).integers(4, VOCAB, (2, 50))
