@@ -570,6 +570,7 @@ FAMILIES: dict[str, Family] = {
     "mamba2": Family(module="zoo.models.mamba2", prefix="Mamba2", heads=_DECODER[:2]),
     "mistral": Family(module="zoo.models.mistral", prefix="Mistral", classes="Llama", heads=_DECODER),
     "ministral": Family(module="zoo.models.mistral", prefix="Ministral", classes="Llama", heads=_DECODER[:2]),
+    "ministral3": Family(module="zoo.models.ministral3", prefix="Ministral3", heads=_DECODER),
     "mixtral": Family(module="zoo.models.mixtral", prefix="Mixtral", heads=_DECODER),
     "mpt": Family(module="zoo.models.mpt", prefix="Mpt", heads=_DECODER),
     "layoutlmv3": Family(

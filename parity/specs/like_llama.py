@@ -60,6 +60,13 @@ _QWEN3 |= {"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
 _QWEN3 |= {"rope_theta": 1000000, "rope_scaling": None, "tie_word_embeddings": True, "attention_bias": False}
 _QWEN3 |= {"use_sliding_window": False, "sliding_window": None, "max_window_layers": 28}
 _QWEN3 |= {"bos_token_id": 151643, "eos_token_id": 151645}
+_YARN = {"rope_type": "yarn", "rope_theta": 1000000.0, "factor": 16.0, "original_max_position_embeddings": 16384}
+_YARN |= {"beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}
+_TINY_YARN = {**_YARN, "original_max_position_embeddings": 8, "llama_4_scaling_beta": 0.7}
+_MINISTRAL3 = {"vocab_size": 131072, "hidden_size": 3072, "intermediate_size": 9216, "num_hidden_layers": 26}
+_MINISTRAL3 |= {"num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "rms_norm_eps": 1e-5}
+_MINISTRAL3 |= {"max_position_embeddings": 262144, "rope_parameters": _YARN, "sliding_window": None}
+_MINISTRAL3 |= {"tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 11}
 _SMOLLM3 = {"vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36}
 _SMOLLM3 |= {"num_attention_heads": 16, "num_key_value_heads": 4, "max_position_embeddings": 65536}
 _SMOLLM3 |= {"rope_theta": 5000000.0, "no_rope_layer_interval": 4, "no_rope_layers": [1, 1, 1, 0] * 9}
@@ -78,6 +85,13 @@ _MOE = {**_QWEN3, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_la
 _MOE |= {"num_attention_heads": 32, "num_key_value_heads": 4, "num_experts": 128, "num_experts_per_tok": 8}
 _MOE |= {"decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True, "tie_word_embeddings": False}
 _mistral = partial(_spec, model_type="mistral", prefix="Mistral", base=_MISTRAL, tiny={"sliding_window": 5})
+_ministral3 = partial(
+    _spec,
+    model_type="ministral3",
+    prefix="Ministral3",
+    base=_MINISTRAL3,
+    tiny={"head_dim": 16, "rope_parameters": _TINY_YARN},
+)
 _qwen2 = partial(_spec, model_type="qwen2", prefix="Qwen2", base=_QWEN2)
 _qwen3 = partial(_spec, model_type="qwen3", prefix="Qwen3", base=_QWEN3, tiny={"head_dim": 16})
 _moe = partial(
@@ -102,6 +116,8 @@ SPECS: dict[str, Spec] = {
         "mistralai/Mistral-7B-Instruct-v0.3", config={"vocab_size": 32768, "sliding_window": None}, tiny={}
     ),
     **_heads(_mistral, "mistral"),
+    "Ministral-3-3B-Base-2512": _ministral3("mistralai/Ministral-3-3B-Base-2512", full=True),
+    **_heads(_ministral3, "ministral3"),
     "Qwen2.5-0.5B": _qwen2("Qwen/Qwen2.5-0.5B", full=True),
     "qwen2-windows": _qwen2("save_pretrained", tiny={**_SLIDES, "max_window_layers": 2}),
     **_heads(_qwen2, "qwen2"),

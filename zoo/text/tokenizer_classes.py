@@ -413,7 +413,9 @@ CLASS_OF_MODEL: dict[str, str] = {
         ("mistral", "mixtral", "granite", "olmo2", "olmo3", "modernbert", "phi3", "glm4", "stablelm"), BACKEND
     ),
     **dict.fromkeys(("ernie4_5", "got_ocr2", "llava", "paddleocr_vl", "smolvlm", "umt5"), BACKEND),
-    **dict.fromkeys(("glm", "gpt_bigcode", "ministral", "modernbert-decoder", "nemotron", "xlm-roberta-xl"), BACKEND),
+    **dict.fromkeys(
+        ("glm", "gpt_bigcode", "ministral", "ministral3", "modernbert-decoder", "nemotron", "xlm-roberta-xl"), BACKEND
+    ),
     "albert": "AlbertTokenizer",
     "florence2": "BartTokenizer",
     "camembert": "CamembertTokenizer",

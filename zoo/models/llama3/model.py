@@ -44,6 +44,7 @@ class RopeContext(NamedTuple):
     cos_sin: tuple[Array, Array]  # two of (B or 1, T, K / 2): how the tokens' positions rotate queries and keys
     bias: Array | None = None  # (B, 1, T, T): hides a row's other texts
     blocks: Array | None = None  # (B, T): the numbers of blocks whose tokens attend to each other; None: no tokens do
+    query_scale: Array | None = None  # (B or 1, T, 1, 1): the factors of queries (Ministral 3)
 
     @property
     def visible(self) -> dict[str, Any]:
@@ -84,6 +85,8 @@ class Attention(Module):
     def __call__(self, x: Array, c: RopeContext, cache: LayerCache | None) -> Array:
         """x (B, T, D) -> (B, T, D)."""
         q, k, v = self.project(x)
+        if c.query_scale is not None:
+            q = q * c.query_scale
         turn = {"interleaved": self.interleaved}
         if cache is not None and self.rotates:
             q, k, v = cache.rotate_and_extend(q, k, v, c.cos_sin, masked=c.mask is not None, **turn)
@@ -165,15 +168,22 @@ class LlamaModel(LlamaPretrained):
         self.norm = RMSNorm(w / "norm", cfg.hidden_size, cfg.rms_norm_eps)
         self.rope = cfg.rope()
 
+    def position_ids_of(self, t: TextInputs) -> Array:
+        """-> (B or 1, T): those that are given, or counted from a row's beginning, padding included."""
+        return t.start[:, None] + ops.arange(t.shape[1], self.like) if t.position_ids is None else t.position_ids
+
     def rotations(self, t: TextInputs) -> tuple[Array, Array]:
-        """-> two of (B or 1, T, K / 2).  Positions count from a row's beginning, padding included."""
-        at = t.start[:, None] + ops.arange(t.shape[1], self.like) if t.position_ids is None else t.position_ids
-        return ops.rotary(at, self.rope.frequencies(t.length), self.rope.scale, self.like)
+        """-> two of (B or 1, T, K / 2)."""
+        return ops.rotary(self.position_ids_of(t), self.rope.frequencies(t.length), self.rope.scale, self.like)
+
+    def context(self, t: TextInputs, x: Array) -> RopeContext:
+        """The arguments of layers for a text whose embeddings are x (B, T, D)."""
+        return RopeContext(t.context.mask, t.start, self.rotations(t), t.context.other_texts_bias(x), t.blocks)
 
     def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token."""
         x = self.embeddings(t)
-        c = RopeContext(t.context.mask, t.start, self.rotations(t), t.context.other_texts_bias(x), t.blocks)
+        c = self.context(t, x)
         for layer, cache in t.with_cache(self.layers):
             x = layer(x, c, cache)
         return self.norm(x)

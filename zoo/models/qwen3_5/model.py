@@ -182,7 +182,7 @@ class Qwen3_5TextModel(Qwen3_5Pretrained, llama.LlamaModel):  # noqa: N801
     def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token."""
         x = self.embeddings(t)
-        c = llama.RopeContext(t.context.mask, t.start, self.rotations(t), t.context.other_texts_bias(x), t.blocks)
+        c = self.context(t, x)
         for i, layer in enumerate(self.layers):
             x = layer(x, c, None if t.cache is None else self.caches(t.cache, i))
         return self.norm(x)

@@ -108,7 +108,7 @@ class LanguageModel(qwen2_vl.LanguageModel):
     def encode(self, t: TextInputs) -> Array:
         """-> (B, T, D) of every token."""
         x, D = self.embeddings(t), self.config.hidden_size
-        c = llama.RopeContext(t.context.mask, t.start, self.rotations(t), t.context.other_texts_bias(x), t.blocks)
+        c = self.context(t, x)
         for i, (layer, cache) in enumerate(t.with_cache(self.layers)):
             x = layer(x, c, cache)
             if t.inputs_embeds is not None and i < self.config.deepstack_layers:
