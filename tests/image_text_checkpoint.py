@@ -94,6 +94,16 @@ def write_lighton_ocr_checkpoint(folder: Path) -> Path:
     return folder
 
 
+def write_mistral3_checkpoint(folder: Path) -> Path:
+    """A small random Mistral 3, with Pixtral's tokens after the rows of an image."""
+    marks = {"image_token": "[IMG]", "image_break_token": "[IMG_BREAK]", "image_end_token": "[IMG_END]"}
+    write_image_text_checkpoint(folder, TEMPLATE.replace("<image>", marks["image_token"]), more=[*marks.values()])
+    _write_model(folder, "Mistral-Small-3.1-24B-Instruct-2503", {"image_token_index": marks["image_token"]})
+    more = {"processor_class": "PixtralProcessor", "patch_size": 4, "spatial_merge_size": 2, **marks}
+    (folder / "processor_config.json").write_text(json.dumps(more))
+    return folder
+
+
 def write_got_ocr2_checkpoint(folder: Path) -> Path:
     """A small random GOT-OCR 2.0, which has no chat template."""
     write_image_text_checkpoint(folder, None, more=["<|im_start|>", "<|im_end|>", "<img>", "<imgpad>", "</img>"])

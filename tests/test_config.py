@@ -99,6 +99,7 @@ OF_PARTS = (
     "lighton_ocr",
     "paddleocr_vl",
     "llava",
+    "mistral3",
     "metaclip_2",
     "gemma3",
     "paligemma",

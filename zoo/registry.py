@@ -530,6 +530,13 @@ FAMILIES: dict[str, Family] = {
         },
     ),
     "llava": replace(_GEMMA3, module="zoo.models.llava", prefix="Llava", processor="CLIPImageProcessor"),
+    "mistral3": replace(
+        _GEMMA3,
+        module="zoo.models.mistral3",
+        prefix="Mistral3",
+        processor="PixtralImageProcessor",
+        stages={**_GEMMA3.stages, "vision_model.layer": "vision_tower.transformer.layers"},
+    ),
     "paligemma": replace(_GEMMA3, module="zoo.models.paligemma", prefix="PaliGemma", processor="SiglipImageProcessor"),
     "smolvlm": replace(_IDEFICS3, prefix="SmolVLM", classes="Idefics3", processor="SmolVLMImageProcessor"),
     "arcee": Family(module="zoo.models.arcee", prefix="Arcee", heads=_DECODER[:3]),

@@ -66,11 +66,11 @@ _TINY_TEXT = {**_TEXT, "vocab_size": 500, "hidden_size": 56, "intermediate_size"
 _TINY_TEXT |= {"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 512}
 _TINY_TEXT |= {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 2}
 _TINY = {"text_config": _TINY_TEXT, "vision_config": _TINY_VISION, "image_token_id": 490}
-_IMAGES = {"image_processor_type": "PixtralImageProcessor", "size": {"longest_edge": 1540}, "patch_size": 14}
-_IMAGES |= {"resample": 3, "do_convert_rgb": True}
-_IMAGES |= {"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
+IMAGES = {"image_processor_type": "PixtralImageProcessor", "size": {"longest_edge": 1540}, "patch_size": 14}
+IMAGES |= {"resample": 3, "do_convert_rgb": True}
+IMAGES |= {"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711]}
 
-_lighton_ocr = partial(LightOnOcrSpec, model_type="lighton_ocr", config=_CONFIG, tiny=_TINY, processor=_IMAGES)
+_lighton_ocr = partial(LightOnOcrSpec, model_type="lighton_ocr", config=_CONFIG, tiny=_TINY, processor=IMAGES)
 
 SPECS: dict[str, Spec] = {
     "LightOnOCR-1B-1025": _lighton_ocr(

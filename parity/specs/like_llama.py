@@ -60,12 +60,12 @@ _QWEN3 |= {"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
 _QWEN3 |= {"rope_theta": 1000000, "rope_scaling": None, "tie_word_embeddings": True, "attention_bias": False}
 _QWEN3 |= {"use_sliding_window": False, "sliding_window": None, "max_window_layers": 28}
 _QWEN3 |= {"bos_token_id": 151643, "eos_token_id": 151645}
-_YARN = {"rope_type": "yarn", "rope_theta": 1000000.0, "factor": 16.0, "original_max_position_embeddings": 16384}
-_YARN |= {"beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}
-_TINY_YARN = {**_YARN, "original_max_position_embeddings": 8, "llama_4_scaling_beta": 0.7}
+YARN = {"rope_type": "yarn", "rope_theta": 1000000.0, "factor": 16.0, "original_max_position_embeddings": 16384}
+YARN |= {"beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}
+TINY_YARN = {**YARN, "original_max_position_embeddings": 8, "llama_4_scaling_beta": 0.7}
 _MINISTRAL3 = {"vocab_size": 131072, "hidden_size": 3072, "intermediate_size": 9216, "num_hidden_layers": 26}
 _MINISTRAL3 |= {"num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "rms_norm_eps": 1e-5}
-_MINISTRAL3 |= {"max_position_embeddings": 262144, "rope_parameters": _YARN, "sliding_window": None}
+_MINISTRAL3 |= {"max_position_embeddings": 262144, "rope_parameters": YARN, "sliding_window": None}
 _MINISTRAL3 |= {"tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 11}
 _SMOLLM3 = {"vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36}
 _SMOLLM3 |= {"num_attention_heads": 16, "num_key_value_heads": 4, "max_position_embeddings": 65536}
@@ -90,7 +90,7 @@ _ministral3 = partial(
     model_type="ministral3",
     prefix="Ministral3",
     base=_MINISTRAL3,
-    tiny={"head_dim": 16, "rope_parameters": _TINY_YARN},
+    tiny={"head_dim": 16, "rope_parameters": TINY_YARN},
 )
 _qwen2 = partial(_spec, model_type="qwen2", prefix="Qwen2", base=_QWEN2)
 _qwen3 = partial(_spec, model_type="qwen3", prefix="Qwen3", base=_QWEN3, tiny={"head_dim": 16})

@@ -44,6 +44,7 @@ PARTS = {  # without which there is no config
     "internvl": {"text_config": {"model_type": "qwen2"}, "vision_config": {}},
     "lighton_ocr": {"text_config": {}, "vision_config": {}},
     "llava": {**LOOKS, "vision_config": {"model_type": "clip_vision_model"}},
+    "mistral3": {"text_config": {}, "vision_config": {}},
     "gemma3": {"text_config": {"model_type": "gemma3_text"}, "vision_config": SIGLIP},
     "paligemma": {
         "text_config": {"model_type": "gemma", "vocab_size": 257_216, "hidden_size": 2048},

@@ -88,7 +88,8 @@ class ImageProcessor:
         config.json if it is not given.
         """
         folder, name = CheckpointFolder.of(folder), "processor_config.json"
-        raw = folder.json(name).get("image_processor") if folder.has(name) else None
+        whole = folder.json(name) if folder.has(name) else {}
+        raw = whole.get("image_processor")
         if not isinstance(raw, dict):
             name = "preprocessor_config.json"
             raw = folder.json(name)
@@ -98,7 +99,7 @@ class ImageProcessor:
             model_type = (encoder if isinstance(encoder, dict) else config).get("model_type")
         row = FAMILIES.get(model_type) if isinstance(model_type, str) else None
         try:
-            passed = PASSED_VALUES.get(str(model_type), {})
+            passed = PASSED_VALUES.get(str(model_type), {}) if model_type != "mistral3" else _merged_patches(whole)
             return cls.from_dict({**raw, **passed}, row.processor if row else None)
         except (ConfigError, UnsupportedError) as e:
             raise type(e)(f"{folder.where(name)}: {e}") from None
@@ -363,6 +364,17 @@ def _pixel_bounds(values: dict[str, Any], preset: Preset) -> dict[str, Any]:
     if preset.least_side:
         more = {"least_side": patch * merged}
     return {**own, "step": patch * merged, **more}
+
+
+def _merged_patches(whole: dict[str, Any]) -> dict[str, Any]:
+    """What PixtralProcessor passes, by processor_config.json: patches that become one vector are one patch."""
+    if "patch_size" not in whole:
+        return {}
+    patch, merged = whole["patch_size"], whole.get("spatial_merge_size", 1)
+    if type(patch) is not int or type(merged) is not int:
+        found = f"patch_size = {patch!r} and spatial_merge_size = {merged!r}"
+        raise ConfigError(f"{found} of processor_config.json, expected two numbers")
+    return {"patch_size": patch * merged}
 
 
 def _whole_patches(values: dict[str, Any]) -> dict[str, Any]:

@@ -177,9 +177,10 @@ class ImageText(Generate):
             name = "image" if len(images) == 1 else f"image {i} of {len(images)}"
             done = self.read_image(image, own, name, data_format, max_pixels)
             pixels = done.pixel_values
-            each = self.writer.image_length(self.writer.vision_model.grid(pixels))
+            patches = self.writer.vision_model.grid(pixels)
+            each = self.writer.image_length(patches)
             tiles.append(pixels)
-            grids.append((done.grids[0], each))
+            grids.append((self.writer.token_grid(patches) if self.places.by_rows else done.grids[0], each))
             total += len(pixels) * each
             if total >= self.max_tokens:
                 more = "" if i + 1 == len(images) else f" without {len(images) - i - 1} further ones"
@@ -207,7 +208,9 @@ class ImageText(Generate):
 
     def _overflow(self, grids: Sequence[tuple[Grid, int]], more: str) -> InputError:
         """The error for images that leave no room: their tiles, their tokens and the limit."""
-        tiles = [(rows * columns + 1 if rows else 1, each) for (rows, columns), each in grids]
+        tiles = [
+            (rows * columns + 1 if rows and not self.places.by_rows else 1, each) for (rows, columns), each in grids
+        ]
         tokens = sum(count * each for count, each in tiles)
         return InputError(
             f"the images ({len(grids)}, in {sum(count for count, _ in tiles)} tiles) take {tokens} tokens{more}, and "

@@ -19,6 +19,7 @@ class ImagePlaces(NamedTuple):
     repeated: str  # the token of each place, image_token_id
     # How a model without a chat template has its one text, whose special tokens are then all in it.
     prompt: Callable[[str], str] | None = None
+    by_rows: bool = False  # True if the grid is that of an image's vectors
 
 
 def _between_marks(begin: str, token: str, end: str) -> Callable[[Grid, int], str]:
@@ -58,6 +59,12 @@ def _text_of_internvl(grid: Grid, count: int) -> str:
     return f"<img>{CONTEXT * (tiles * count)}</img>"
 
 
+def _text_of_rows(grid: Grid, count: int) -> str:
+    """Pixtral's: the vectors row by row, each with a token at its end, the last with another one."""
+    rows = ["[IMG]" * grid[1]] * grid[0]
+    return "[IMG_BREAK]".join(rows) + "[IMG_END]"
+
+
 def _plain_places(token: str) -> ImagePlaces:
     """A token for each vector, and no marks."""
     return ImagePlaces(token, lambda grid, count: token * count, token)
@@ -87,6 +94,7 @@ PLACES: dict[str, ImagePlaces] = {
     "internvl": ImagePlaces(CONTEXT, _text_of_internvl, CONTEXT),
     "lighton_ocr": _plain_places("<|image_pad|>"),
     "llava": _plain_places(IMAGE),
+    "mistral3": ImagePlaces("[IMG]", _text_of_rows, "[IMG]", by_rows=True),
     "paddleocr_vl": _plain_places("<|IMAGE_PLACEHOLDER|>"),
     "paligemma": _plain_places(IMAGE)._replace(prompt=_text_after_images),
     "qwen2_5_vl": _plain_places("<|image_pad|>"),

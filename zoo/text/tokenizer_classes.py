@@ -414,7 +414,17 @@ CLASS_OF_MODEL: dict[str, str] = {
     ),
     **dict.fromkeys(("ernie4_5", "got_ocr2", "llava", "paddleocr_vl", "smolvlm", "umt5"), BACKEND),
     **dict.fromkeys(
-        ("glm", "gpt_bigcode", "ministral", "ministral3", "modernbert-decoder", "nemotron", "xlm-roberta-xl"), BACKEND
+        (
+            "glm",
+            "gpt_bigcode",
+            "ministral",
+            "ministral3",
+            "mistral3",
+            "modernbert-decoder",
+            "nemotron",
+            "xlm-roberta-xl",
+        ),
+        BACKEND,
     ),
     "albert": "AlbertTokenizer",
     "florence2": "BartTokenizer",

@@ -1,53 +1,15 @@
-"""The configs of a LightOnOCR checkpoint: of Pixtral's encoder of images, and of the whole, with a Qwen3 decoder."""
+"""The config of a LightOnOCR checkpoint, whose parts are Pixtral's encoder of images and a Qwen3."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...config import Config
-from ...errors import ConfigError
 from ...inputs.image_text_config import ImageTextConfig
-from ...rope import Rope, axial_rope_of
+from ..mistral3.config import PixtralVisionConfig
 from ..qwen3.config import Qwen3Config
-from ..vit.config import PatchesConfig
-
-
-@dataclass(frozen=True, kw_only=True)
-class PixtralVisionConfig(PatchesConfig):
-    """image_size: the longest side of an image, which may have any; it changes nothing."""
-
-    model_type: str = "pixtral"
-    hidden_size: int = 1024
-    intermediate_size: int = 4096
-    num_hidden_layers: int = 24
-    num_attention_heads: int = 16
-    num_channels: int = 3
-    image_size: int | list[int] | tuple[int, ...] = 1024
-    patch_size: int | list[int] | tuple[int, ...] = 16
-    hidden_act: str = "gelu"
-    attention_dropout: float = 0.0
-    rope_theta: float = 10000.0
-    rope_parameters: dict[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        self.positive("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_channels")
-        self.fractions("attention_dropout")
-        self.divides("num_attention_heads", "hidden_size")
-        self.require(head_dim=self.head_size)
-        if self.head_size % 4:
-            raise ConfigError(f"heads of {self.head_size} features: positions in a plane need a multiple of 4")
-        self.image, self.patch, self.rope()  # whose numbers are checked
-
-    @property
-    def head_size(self) -> int:
-        return self.hidden_size // self.num_attention_heads
-
-    def rope(self) -> Rope:
-        """The rotary positions, whose frequencies are those of height and of width in turn."""
-        given = {"rope_theta": self.rope_theta, **(self.rope_parameters or {})}
-        return axial_rope_of(given, self.head_size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +18,8 @@ class LightOnOcrConfig(ImageTextConfig):
         "text_config": Qwen3Config,
         "vision_config": PixtralVisionConfig,
     }
+    projector_hidden_act: ClassVar[str] = "gelu"
+    multimodal_projector_bias: ClassVar[bool] = False
     model_type: str = "lighton_ocr"
     image_token_id: int = 151655
     spatial_merge_size: int = 2
