@@ -41,7 +41,7 @@ _TEXT_3B = {**_TEXT, **_MINISTRAL, "hidden_size": 3072, "intermediate_size": 921
 _TEXT_3B |= {"max_position_embeddings": 262144, "tie_word_embeddings": True}
 _TINY_3B = {**_TINY_TEXT, **_MINISTRAL, "rope_parameters": TINY_YARN, "tie_word_embeddings": True}
 # With two layers that are not read after the one that is.
-_EARLIER = {"vision_feature_layer": 1, "multimodal_projector_bias": True, "spatial_merge_size": 3}
+EARLIER_LAYER = {"vision_feature_layer": 1, "multimodal_projector_bias": True, "spatial_merge_size": 3}
 
 _mistral3 = partial(Mistral3Spec, model_type="mistral3", config=_CONFIG, tiny=_TINY, processor=IMAGES)
 
@@ -62,7 +62,7 @@ SPECS: dict[str, Mistral3Spec] = {
     "mistral3-bare": _mistral3(
         like="save_pretrained",
         architecture="Mistral3Model",
-        tiny={**_TINY, **_EARLIER},
+        tiny={**_TINY, **EARLIER_LAYER},
         inert=(*Mistral3Spec.inert, r"vision_tower\.transformer\.layers\.[12]\."),
     ),
 }

@@ -133,6 +133,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "patch_size": {"height": 14, "width": 10},
         "default_to_square": True,
     },
+    "pixtral pads": {"image_processor_type": "PixtralImageProcessor", "pad_size": {"height": 1100, "width": 1100}},
     "pixtral box": {"image_processor_type": "PixtralImageProcessor", "size": {"height": 90, "width": 200}},
     "detr defaults": {"image_processor_type": "DetrImageProcessor"},
     "detr int": {"image_processor_type": "DetrImageProcessor", "size": 300},

@@ -125,6 +125,7 @@ class ImageProcessor:
             values["size"] = _pixel_bounds(values, preset)
         elif "patch_size" in preset.defaults:
             values["size"] = _whole_patches(values)
+            values["pad_size"] = None  # which their class does not read
         if "ensure_multiple_of" in preset.defaults:
             near = "near" if _flag("keep_aspect_ratio", values["keep_aspect_ratio"]) else "exact"
             height, width = read_height_width("size", values["size"])

@@ -45,20 +45,20 @@ class Ministral3Config(WindowedConfig):
             object.__setattr__(self, "rope_parameters", given)
         super().__post_init__()
         for name in (BETA, CONTEXT):
-            value = self._given.get(name)
+            value = self._rope_fields.get(name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ConfigError(
                     f"{name} = {value!r} of rotary positions, expected a number: queries are scaled by it"
                 )
         if self.max_positions // self.rope().context > MAX_SCALES:
-            context = self._given[CONTEXT]
+            context = self._rope_fields[CONTEXT]
             raise ConfigError(f"{CONTEXT} = {context} for {self.max_positions} positions, expected a larger number")
 
     @property
-    def _given(self) -> dict[str, Any]:
+    def _rope_fields(self) -> dict[str, Any]:
         return self.rope_scaling or self.rope_parameters or {}
 
     @property
     def query_beta(self) -> float:
         """How fast the factors of queries grow with the logarithm of their positions."""
-        return float(self._given[BETA])
+        return float(self._rope_fields[BETA])

@@ -144,8 +144,9 @@ class Mistral3Model(Mistral3Pretrained):
         self.vision_model = VisionTower(w / "vision_tower", cfg.vision_config)
         self.vision_model.merged, self.vision_model.layers_read = cfg.spatial_merge_size, cfg.feature_layers
         self.connector = Connector(w / "multi_modal_projector", cfg)
-        decoder = Ministral3Model if isinstance(texts, Ministral3Config) else LlamaModel
-        self.language_model = decoder(w / "language_model", texts)
+        words = w / "language_model"
+        has_scales = isinstance(texts, Ministral3Config)
+        self.language_model = Ministral3Model(words, texts) if has_scales else LlamaModel(words, texts)
 
     def forward(self, t: TextInputs, p: ImageInputs | None = None) -> Mistral3ModelOutput:
         return Mistral3ModelOutput(super().forward(t, p).last_hidden_state)
