@@ -25,7 +25,7 @@ def numbers(rng, shape, dtype):
     return rng.random(shape) < 0.7 if dtype == "bool" else rng.normal(size=shape).astype(np.float32)
 
 
-def check(run, twin, shapes, constants=(), tolerance=1e-5, inputs=None, on_cpu=False):
+def check(run, twin, shapes, constants=(), tolerance=1e-5, inputs=None, on_cpu=False, sizes=SIZES):
     """run(symbols, *constants) gives a symbol, or several, and twin(arrays, *constants) what they must be.
 
     shapes: of each input its dims, names of HINTS or numbers, with the dtype last where it is not float32.
@@ -45,21 +45,21 @@ def check(run, twin, shapes, constants=(), tolerance=1e-5, inputs=None, on_cpu=F
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1  # which follows no variable
     session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    for sizes in SIZES:
+    for lengths in sizes:
         arrays = []
         for one in described:
-            shape = [sizes[n] if isinstance(n, str) else n for n in one.dims]
+            shape = [lengths[n] if isinstance(n, str) else n for n in one.dims]
             arrays.append(numbers(rng, shape, one.dtype))
         if inputs is not None:
             arrays = inputs(arrays)
-        assert all(evaluate(guard, sizes) for guard in traced.signature.guards)
+        assert all(evaluate(guard, lengths) for guard in traced.signature.guards)
         results = session.run(None, {one.name: a for one, a in zip(described, arrays, strict=True)})
         wanted = twin(*arrays, *constants)
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
         for one, a, b in zip(traced.signature.outputs, results, wanted, strict=True):
             assert str(a.dtype) == one.dtype
             assert a.shape == b.shape
-            assert a.shape == tuple(evaluate(str(n), sizes) for n in one.dims)
+            assert a.shape == tuple(evaluate(str(n), lengths) for n in one.dims)
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 

@@ -89,6 +89,33 @@ def attention(
     return out
 
 
+def banded_attention(q, k, v, window, *, mask=None, shared=None, scale=None):
+    (B, T, H, _), N = q.shape, 0 if shared is None else shared.mask.shape[1]
+    mask = np.ones((B, T), bool) if mask is None else mask
+    if N:
+        k, v = np.concatenate([k, shared.keys], 1), np.concatenate([v, shared.values], 1)
+    bias = np.full((B, H, T, T + N), -np.inf)
+    for b in range(B):
+        for t in range(T):
+            for s in range(T):
+                if abs(s - t) <= window and mask[b, s]:
+                    bias[b, :, t, s] = 0
+            for n in range(N):
+                if shared.mask[b, n]:
+                    bias[b, :, t, T + n] = 0
+    return attention(q, k, v, bias=bias, scale=scale)
+
+
+def true_indices(mask, count=None):
+    own = [[t for t, marked in enumerate(row) if marked] for row in mask]
+    N = max(1, *map(len, own)) if count is None else count
+    index, there = np.zeros((len(mask), N), np.int64), np.zeros((len(mask), N), bool)
+    for b, places in enumerate(own):
+        for n, t in enumerate(places[:N]):
+            index[b, n], there[b, n] = t, True
+    return index, there
+
+
 def layer_norm(x, weight, bias, eps, residual=None):
     x = _f64(x) if residual is None else _f64(x) + _f64(residual)
     mean = x.mean(-1, keepdims=True)

@@ -105,6 +105,37 @@ def attention(
     return backend(q).attention(*given, **more, **({"dropout": dropout} if dropout else {}))
 
 
+class SharedKeys(NamedTuple):
+    """Keys that all queries of `banded_attention` see, in addition to those of their window."""
+
+    keys: Array  # (B, N, G, K)
+    values: Array  # (B, N, G, K)
+    mask: Array  # (B, N): False hides a key
+
+
+def banded_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    window: int,
+    *,
+    mask: Array | None = None,
+    shared: SharedKeys | None = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> Array:
+    """`attention` with a window, in memory that grows as T x window, and not as T x T.
+
+    q (B, T, H, K), k and v (B, T, G, K), H a multiple of G, mask (B, T), shared of (B, N, G, K) -> (B, T, H, K).
+    window, at least 1: a query sees the keys that are at most `window` positions before or after it, and shared keys.
+    mask: False hides a key of the windows, not a shared one.  scale: K ** -0.5 by default.
+    """
+    from .banded import Chunks  # which most models do not need
+
+    ops = backend(q)
+    return ops.banded_attention(Chunks(ops, q, k, v, window, mask, shared, scale, dropout))
+
+
 def split_heads(x: Array, heads: int, groups: int | None = None) -> tuple[Array, Array, Array]:
     """Split a fused projection: x (B, T, (H + 2 G) K) -> q (B, T, H, K), k and v (B, T, G, K), views of x."""
     G, lead = groups or heads, x.shape[:2]
@@ -483,6 +514,14 @@ def take_rows(x: Array, index: Array) -> Array:
     """x (B, N, D), index (B, Q) integers in [0, N) -> (B, Q, D)."""
     charge((*index.shape, x.shape[-1]), "rows", 4)
     return backend(x).take_rows(x, index)
+
+
+def true_indices(mask: Array, count: int | None = None) -> tuple[Array, Array]:
+    """Where a bool array is True: indices in order, and False for those beyond the number of a row's own.
+
+    mask (B, T) -> (B, N), (B, N); N is `count`, or else what the row with the most has, and at least 1.
+    """
+    return backend(mask).true_indices(mask, count)
 
 
 class GruWeights(NamedTuple):

@@ -11,7 +11,7 @@ from ...errors import CheckpointError, InputError, UnsupportedError
 from ...quant import QuantRows, QuantTensor, float_tensor
 from ...typing import RawTensor
 from .activations import activate
-from .attention import attention
+from .attention import attention, banded_attention
 from .conv import conv2d, conv_transpose2d, fold_norm, merge_convs, prepare_conv
 from .conv1d import fold_weight_norm, grouped_conv1d
 from .decoder import glu, rope, rope_write_, rotary, write_
@@ -34,7 +34,7 @@ from .pool import (
     windows,
 )
 from .resize import interpolate
-from .sample import boxes_of_masks, centres, logit, sample, take_rows, top_rows
+from .sample import boxes_of_masks, centres, logit, sample, take_rows, top_rows, true_indices
 from .ssd_scan import ssd_scan
 from .symbols import write_symbols
 

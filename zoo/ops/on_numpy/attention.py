@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from .layout import MAX_UNPACKED_MNK, ROW_MAJOR_TOKENS, multipliable
 from .scratch import result, scratch
 
 SCORES = 1 << 18  # scores of a thread at a time
+CHUNKS = 4096  # queries of attention within a window whose keys are copied at a time
 # A sum of exponentials in this range is exact and has not overflowed, even if no maximum was subtracted.
 MIN_EXP_SUM, MAX_EXP_SUM = 1e-28, 1e25
 
@@ -143,6 +144,10 @@ def attention(
 
     threads.run(job, len(parts), cost)
     return out
+
+
+def banded_attention(chunks: Any) -> np.ndarray:
+    return chunks.attend_in_parts(CHUNKS)
 
 
 def _multiply(kt: np.ndarray, qs: np.ndarray, out: np.ndarray, softcap: float | None) -> None:

@@ -72,6 +72,12 @@ def take_rows(x: np.ndarray, index: np.ndarray) -> np.ndarray:
     return np.take_along_axis(x, index[:, :, None], 1)
 
 
+def true_indices(mask: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
+    own = mask.sum(1)
+    most = max(int(own.max()), 1) if count is None else count
+    return np.argsort(~mask, axis=1, kind="stable")[:, :most], np.arange(most) < own[:, None]
+
+
 def logit(x: np.ndarray, eps: float) -> np.ndarray:
     x = np.clip(x, 0, 1)
     return np.log(np.maximum(x, eps) / np.maximum(1 - x, eps))

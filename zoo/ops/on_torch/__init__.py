@@ -15,7 +15,7 @@ from ...quant import QuantRows, QuantTensor, float_tensor
 from ...typing import RawTensor
 from . import quantised
 from .activations import ACT
-from .attention import accepts_full_cache, attention, gather_bias, relative_bias
+from .attention import accepts_full_cache, attention, banded_attention, gather_bias, relative_bias
 from .decoder import glu, rope, rope_write_, rotary, write_
 from .delta_rule import delta_rule
 from .devices import constant, on_host
@@ -49,6 +49,7 @@ from .vision import (
     sinusoids,
     take_rows,
     top_rows,
+    true_indices,
     windows,
 )
 

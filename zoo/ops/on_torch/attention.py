@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from .kernels import kernel, usable
+
+CHUNKS = 1 << 14  # queries of attention within a window whose keys are copied at a time
 
 
 def attention(
@@ -31,6 +35,10 @@ def attention(
                 return decode.decode_attention(q, k, v, start, mask, scale, window=window)
             return tiled.attention(q, k, v, start, mask, bias, scale, window=window)
     return _eager(q, k, v, start, mask, bias, window, scale, dropout, blocks, softcap, sinks)
+
+
+def banded_attention(chunks: Any) -> Tensor:
+    return chunks.attend_in_parts(CHUNKS)
 
 
 def accepts_full_cache(like: Tensor) -> bool:
@@ -69,8 +77,10 @@ def _eager(
                 seen = seen & (keys <= at + window)
         allowed = seen if allowed is None else allowed & seen
     if bias is not None:
-        bias = bias.to(q.dtype).expand(B, H, T, S)
-        allowed = bias if allowed is None else bias.masked_fill(~allowed, float("-inf"))
+        bias = bias.to(q.dtype)
+        bias = bias[(None,) * (4 - bias.ndim)]
+        allowed = bias if allowed is None else torch.where(allowed, bias, float("-inf"))  # no larger than both
+        allowed = allowed.expand(B, -1, T, S)
     if softcap is None and sinks is None:
         o = F.scaled_dot_product_attention(
             q, k, v, attn_mask=allowed, dropout_p=dropout, scale=scale, enable_gqa=H != G

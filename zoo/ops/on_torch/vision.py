@@ -167,6 +167,13 @@ def take_rows(x: Tensor, index: Tensor) -> Tensor:
     return x.gather(1, index[:, :, None].expand(-1, -1, x.shape[-1]))
 
 
+def true_indices(mask: Tensor, count: int | None) -> tuple[Tensor, Tensor]:
+    own = mask.sum(1)
+    most = max(int(own.max()), 1) if count is None else count
+    index = torch.argsort((~mask).to(torch.int8), dim=1, stable=True)[:, :most]
+    return index, torch.arange(most, device=mask.device) < own[:, None]
+
+
 def logit(x: Tensor, eps: float) -> Tensor:
     x = x.clamp(0, 1)
     return torch.log(x.clamp(min=eps) / (1 - x).clamp(min=eps))

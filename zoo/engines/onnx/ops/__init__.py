@@ -38,11 +38,13 @@ from .arrays import (
     softplus,
     to_numpy,
     top_k_gates,
+    true_indices,
     where,
     write_,
     zeros,
 )
 from .attention import CachedKeys, CachedValues, attention, channel_attention, relative_bias
+from .banded import banded_attention
 from .decoder import rope, rope_write_, rotary
 from .delta_rule import delta_rule
 from .linear import linear

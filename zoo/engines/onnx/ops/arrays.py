@@ -171,6 +171,20 @@ def _top(x: Symbol, k: int) -> tuple[Symbol, Symbol]:
     return Symbol(x.graph, names[0], shape, FLOAT), Symbol(x.graph, names[1], shape, INT)
 
 
+def true_indices(mask: Symbol, count: int | None) -> tuple[Symbol, Symbol]:
+    (B, T), marked, graph = mask.shape, mask.to(INT), mask.graph
+    order = marked * (arange(T, mask) - T) * -1  # the first the largest
+    if count is None:
+        own = marked.new("ReduceSum", [marked, np.array([1])], (B, 1), keepdims=1)
+        most = own.new("ReduceMax", [own, np.array([0, 1])], (1, 1), keepdims=1).reshape(1)
+        k = most.new("Max", [most, np.array([1])], (1,)).name
+    else:
+        k = graph.store(np.array([count], np.int64))
+    best, index = graph.node("TopK", [order.name, k], 2, axis=1)
+    N = graph.input_dim(index, 3, index, 1) if count is None else count  # of which only the graph knows the number
+    return Symbol(graph, index, (B, N), INT), Symbol(graph, best, (B, N), INT) > 0
+
+
 def combine_experts(x: Symbol, gates: Symbol, experts: Sequence[Callable[[Any], Any]]) -> Symbol:
     parts = [expert(x) * gates[:, i : i + 1] for i, expert in enumerate(experts)]
     return functools.reduce(operator.add, parts)
