@@ -72,7 +72,19 @@ def batches(model: TextModel, tokenizer: Tokenizer | None, seed: int) -> list[Ba
             if not spec_class(config.model_type).masks_states:
                 continue
             batch.arrays["encoder_attention_mask"] = np.arange(STATES) < rng.integers(5, STATES + 1, (rows, 1))
+    if "global_attention_mask" in model.options:
+        rng = np.random.default_rng(seed)
+        for batch in found:
+            if not _has_own_global_tokens(model, batch):
+                arrays = batch.arrays
+                arrays["global_attention_mask"] = (rng.random(arrays["input_ids"].shape) < 0.1).astype(np.int64)
     return [batch._replace(steps=_has_steps(model, batch)) for batch in found]
+
+
+def _has_own_global_tokens(model: TextModel, batch: Batch) -> bool:
+    """True if a batch is given without a global_attention_mask, so that the models' own default is compared."""
+    of_pairs = batch.name in ("pairs", "choices", "one choice")
+    return of_pairs or (batch.name.endswith("alone") and not model.depends_on_values)
 
 
 def _has_steps(model: TextModel, batch: Batch) -> bool:

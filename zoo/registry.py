@@ -203,6 +203,7 @@ FAMILIES: dict[str, Family] = {
     "camembert": Family(
         module="zoo.models.roberta", prefix="Camembert", classes="Roberta", heads=(*_TEXT, "ForCausalLM")
     ),
+    "longformer": Family(module="zoo.models.longformer", prefix="Longformer", heads=_TEXT),
     "xlm-roberta-xl": Family(
         module="zoo.models.xlm_roberta_xl",
         prefix="XLMRobertaXL",

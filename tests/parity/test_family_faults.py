@@ -6,6 +6,7 @@ What is changed is found by what it is, not by its name, in the first checkpoint
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
@@ -68,16 +69,17 @@ def queries_for_keys(model, patch):
     """In every attention, whatever holds its weights."""
     from zoo import ops
 
-    attention, calls = ops.attention, []
+    calls = []
 
-    def swapped(q, k, v, *rest, **options):
+    def swapped(attention, q, k, v, *rest, **options):
         calls.append(q.shape[1] == k.shape[1])
         if calls[-1]:  # of grouped heads the first of each group, as there are fewer keys
             share = q.shape[2] // k.shape[2]
             q, k = np.repeat(k, share, 2), q[:, :, ::share]
         return attention(q, k, v, *rest, **options)
 
-    patch.setattr(ops, "attention", swapped)
+    for name in ("attention", "banded_attention"):
+        patch.setattr(ops, name, partial(swapped, getattr(ops, name)))
     return calls
 
 

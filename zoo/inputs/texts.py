@@ -49,6 +49,7 @@ class TextInputs(NamedTuple):
     length: int  # the tokens of the longest row, those in the cache counted
     logits_to_keep: int = 0  # the last tokens whose logits are computed; 0: all
     mrope_position_ids: Array | None = None  # (B, T, 3): in time, height and width; None: as position_ids
+    global_attention_mask: Array | None = None  # (B, T) bool: tokens that see all and that all see
 
     fields = (
         RecordField("input_ids", "input_ids", ("B", "T"), "int64"),
@@ -57,6 +58,7 @@ class TextInputs(NamedTuple):
         RecordField("token_type_ids", "token_type_ids", ("B", "T"), "int64"),
         RecordField("position_ids", "position_ids", ("B", "T"), "int64"),
         RecordField("mrope_position_ids", "mrope_position_ids", ("B", "T", "axes"), "int64"),
+        RecordField("global_attention_mask", "global_attention_mask", ("B", "T"), "int64"),
         RecordField("context.encoder_states", "encoder_hidden_states", ("C", "M", "E"), "float32"),
         RecordField("context.encoder_mask", "encoder_attention_mask", ("C", "M"), "int64", 1),
     )
@@ -118,7 +120,9 @@ class TextModel(Pretrained):
     pads_texts: ClassVar[bool] = False  # True if a text's vector is that of a text padded to all positions
     is_causal = False  # True if a token attends only to itself and those before it
     separates_texts: ClassVar[bool] = False  # True if position_ids that do not count on begin another text
-    options: ClassVar[tuple[str, ...]] = ()  # "cache" and "logits_to_keep", where the class takes them
+    depends_on_values: ClassVar[bool] = False  # True if the sizes of arrays in `forward` follow from its inputs' values
+    # "cache", "logits_to_keep" and "global_attention_mask", where the class takes them
+    options: ClassVar[tuple[str, ...]] = ()
 
     def __call__(
         self,
@@ -244,6 +248,7 @@ class TextModel(Pretrained):
         cache: KVCache | None = None,
         logits_to_keep: int = 0,
         mrope_position_ids: Array | None = None,
+        global_attention_mask: Array | None = None,
         **unknown: Any,
     ) -> TextInputs:
         """The inputs, checked and placed beside the weights; arguments as for a call."""
@@ -288,6 +293,11 @@ class TextModel(Pretrained):
         if position_ids is not None and self.depends_on_length:
             length = int(ops.to_numpy(position_ids).max()) + 1  # as in transformers
         t = TextInputs(ids, embeds, token_type_ids, position_ids, context, cache, length, logits_to_keep)
+        if global_attention_mask is not None:
+            name = "global_attention_mask"
+            if name not in self.options:
+                self.refuse(name, self._known_arguments())
+            t = t._replace(global_attention_mask=ops.as_mask(global_attention_mask, like, name, (B, T)))
         if mrope_position_ids is None:
             return t
         name, most = "mrope_position_ids", self._size("mrope_position_ids")
@@ -374,6 +384,8 @@ class ChoiceModel(TextModel):
         """input_ids, attention_mask, token_type_ids (B, choices, T) -> logits (B, choices)."""
         ids = ops.as_ids(input_ids, self.like, "input_ids", self._size("input_ids"), ndim=3)
         B, choices, T = ids.shape
+        if (marked := options.get("global_attention_mask")) is not None:
+            options["global_attention_mask"] = _merge_choices(marked, "global_attention_mask", (B, choices, T))
         mask = _merge_choices(attention_mask, "attention_mask", (B, choices, T))
         types = _merge_choices(token_type_ids, "token_type_ids", (B, choices, T))
         return super().__call__(ids.reshape(-1, T), mask, types, **options).reshape(B, choices)

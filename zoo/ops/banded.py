@@ -11,7 +11,7 @@ from typing import Any
 
 from ..typing import Array
 
-LEAST = 32  # tokens of a chunk, at least
+MIN_CHUNK = 32  # tokens of a chunk, at least
 
 
 class Chunks:
@@ -35,12 +35,12 @@ class Chunks:
         self.ops, self.given, self.window, self.mask, self.shared = ops, (q, k, v), window, mask, shared
         self.scale = q.shape[-1] ** -0.5 if scale is None else scale
         self.more = {"dropout": dropout} if dropout else {}
-        self.size = max(window, LEAST)
+        self.size = max(window, MIN_CHUNK)
         self.length = q.shape[1]
         self.count = (self.length + self.size - 1) // self.size
 
     @cached_property
-    def padded(self) -> tuple[Array, Array, Array]:
+    def padded_arrays(self) -> tuple[Array, Array, Array]:
         """Queries (B, M C, H, K); keys and values (B, (M + 2) C, G, K), with a chunk before and after."""
         rest, C = self.count * self.size - self.length, self.size
         q, k, v = self.given
@@ -51,7 +51,7 @@ class Chunks:
         first, last = (self.ops.zeros((x.shape[0], n, *x.shape[2:]), x) for n in (before, after))
         return self.ops.cat([first, x, last], 1)
 
-    def _around(self, x: Array, first: int, count: int) -> Array:
+    def _join_neighbours(self, x: Array, first: int, count: int) -> Array:
         """The tokens (B M, 3 C, ...) of padded x that `count` chunks from `first` on see."""
         B, C, rest = x.shape[0], self.size, x.shape[2:]
         parts = [x[:, (first + i) * C : (first + count + i) * C].reshape(B * count, C, *rest) for i in range(3)]
@@ -71,10 +71,10 @@ class Chunks:
 
     def attend(self, first: int, count: int, hidden: tuple[Any, Any]) -> Any:
         """The result (B, m C, H, K) for m = `count` chunks from `first` on; hidden: what `hide` gives."""
-        (q, keys, values), (mask, bias), ops, C = self.padded, hidden, self.ops, self.size
+        (q, keys, values), (mask, bias), ops, C = self.padded_arrays, hidden, self.ops, self.size
         B, _, H, K = q.shape
         q = q[:, first * C : (first + count) * C].reshape(B * count, C, H, K)
-        k, v, mask = (self._around(x, first, count) for x in (keys, values, mask))
+        k, v, mask = (self._join_neighbours(x, first, count) for x in (keys, values, mask))
         if self.shared is not None:
             given = zip((k, v, mask), self.shared, strict=True)
             k, v, mask = (ops.cat([x, self._repeat(y, count)], 1) for x, y in given)

@@ -402,7 +402,7 @@ CLASS_OF_MODEL: dict[str, str] = {
         ("bert", "electra", "distilbert", "nomic_bert", "ernie", "megatron-bert", "blip", "chinese_clip", "align"),
         "BertTokenizer",
     ),
-    **dict.fromkeys(("roberta", "roberta-prelayernorm", "bart", "data2vec-text"), "RobertaTokenizer"),
+    **dict.fromkeys(("roberta", "roberta-prelayernorm", "bart", "data2vec-text", "longformer"), "RobertaTokenizer"),
     **dict.fromkeys(("xlm-roberta", "gte", "jina_embeddings_v3", "metaclip_2", "trocr"), "XLMRobertaTokenizer"),
     **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "codegen", "opt", "starcoder2", "phi"), "GPT2Tokenizer"),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), "Qwen2Tokenizer"),

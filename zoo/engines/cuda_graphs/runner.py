@@ -146,9 +146,10 @@ class GraphRunner(Runner):
         is_padded, pad = (rows, length) != (B, T), model.config.pad_token_id
         if (
             t.input_ids is None
-            or any(x is not None for x in (t.position_ids, t.cache, *states))
+            or any(x is not None for x in (t.position_ids, t.cache, t.global_attention_mask, *states))
             or t.logits_to_keep
             or model.depends_on_length
+            or model.depends_on_values
             or rows * length > MAX_TOKENS
             or (types is not None and len(types) != B)
             or (is_padded and (pad is None or not 0 <= pad < model.config.vocab_size))
