@@ -754,6 +754,13 @@ FAMILIES: dict[str, Family] = {
         losses={"ForCausalLM": "tokens"},  # labels are shifted already
         stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
     ),
+    "led": Family(
+        module="zoo.models.led",
+        prefix="LED",
+        heads=("ForConditionalGeneration", "Model", "ForQuestionAnswering"),
+        tasks={"Model": None},
+        stages={"encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
+    ),
     "marian": Family(
         module="zoo.models.bart",
         prefix="Marian",

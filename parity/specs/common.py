@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from zoo.images import ImageProcessor
 
-POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions")
+POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_encoder_position_embeddings")
 Size = Literal["tiny", "full"]
 Loaded = tuple[Any, dict[str, Any]]  # a model, and the names that from_pretrained says were missing or not expected
 

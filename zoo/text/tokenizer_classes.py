@@ -437,6 +437,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "esm": "EsmTokenizer",
     **dict.fromkeys(("gpt_neox", "mamba2", "mpt", "olmo", "olmoe"), "GPTNeoXTokenizer"),
     "layoutlmv3": "LayoutLMv3Tokenizer",
+    "led": "LEDTokenizer",
     "m2m_100": "M2M100Tokenizer",
     "marian": "MarianTokenizer",
     "mbart": "MBartTokenizer",
