@@ -501,6 +501,10 @@ def boxes_of_masks(masks):
     return out
 
 
+def place(x, like):
+    return _f64(x)
+
+
 def centres(grid, like):
     return np.array([((x + 0.5) / grid[1], (y + 0.5) / grid[0]) for y in range(grid[0]) for x in range(grid[1])])
 

@@ -181,6 +181,11 @@ def test_integers_and_joins(lib):
     np.testing.assert_array_equal(ops.to_numpy(ops.cat([y, y], 1)), np.tile(normal(2, 3), 2))
     np.testing.assert_array_equal(ops.to_numpy(ops.arange(4, y)), [0, 1, 2, 3])
     assert ops.to_numpy(ops.arange(0, y)).dtype == np.int64
+    numbers = np.arange(6.0).reshape(2, 3)[:, ::-1] / 7
+    placed = ops.place(numbers, y)
+    check(placed, naive.place(numbers, y))
+    assert type(placed) is type(y)
+    assert ops.to_numpy(placed).dtype == np.float32
     zeros = ops.to_numpy(ops.zeros((2, 1), y))
     assert zeros.shape == (2, 1)
     assert zeros.dtype == np.float32

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..quant import QuantTensor
 from ..typing import Array
 from .dispatch import ACTIVATIONS as ACTIVATIONS
@@ -328,6 +330,12 @@ def zeros(shape: tuple[int, ...], like: Array) -> Array:
     """Zeros of the dtype and on the device of `like`."""
     charge(shape, "zeros", 4)
     return backend(like).zeros(shape, like)
+
+
+def place(x: np.ndarray, like: Array) -> Array:
+    """A NumPy array with the dtype and on the device of `like`."""
+    charge(x.shape, "numbers", 4)
+    return backend(like).place(x, like)
 
 
 def write_(out: Array, x: Array, start: Array) -> Array:

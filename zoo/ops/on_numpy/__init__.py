@@ -61,6 +61,10 @@ def zeros(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
     return np.zeros(shape, like.dtype)
 
 
+def place(x: np.ndarray, like: np.ndarray) -> np.ndarray:
+    return x.astype(like.dtype)
+
+
 def assign_(out: np.ndarray, x: np.ndarray) -> np.ndarray:
     out[...] = x
     return out

@@ -85,6 +85,10 @@ def zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
     return like.new_zeros(shape)
 
 
+def place(x: np.ndarray, like: Tensor) -> Tensor:
+    return _to_device_of(x, like, like.dtype)
+
+
 def top_k_gates(logits: Tensor, k: int, normalise: bool) -> Tensor:
     found, at = torch.softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32)).topk(k, -1)
     found = found / found.sum(-1, keepdim=True) if normalise else found

@@ -31,6 +31,7 @@ from .arrays import (
     grouped_gates,
     log,
     mean,
+    place,
     relative_scores,
     scale_bias,
     scores,

@@ -71,6 +71,10 @@ def zeros(shape: tuple[int, ...], like: Symbol) -> Symbol:
     return like.constant(np.zeros((1,) * len(shape), like.dtype)).expand(shape)
 
 
+def place(x: np.ndarray, like: Symbol) -> Symbol:
+    return like.constant(x.astype(like.dtype))
+
+
 def scale_bias(bias: Symbol, gates: Symbol) -> Symbol:
     return bias * gates.transpose(0, 2, 1)[:, :, :, None]
 
