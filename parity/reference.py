@@ -96,7 +96,8 @@ class Reference:
         import transformers
 
         self.folder, self.architecture, self.torch = folder, architecture, torch
-        self.config = CheckpointFolder(folder).json("config.json")
+        raw = CheckpointFolder(folder).json("config.json")
+        self.config = {**raw, "architectures": [architecture]}  # that it is read as
         self.device, self.dtype = torch.device(device), getattr(torch, dtype)
         cls = getattr(transformers, architecture, None)
         if cls is None:

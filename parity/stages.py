@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from zoo import ops
-from zoo.config import Config
 from zoo.engines.onnx.runner import OnnxRunner
-from zoo.images.boxes import post_process_object_detection
 from zoo.images.segments import post_process_panoptic_segmentation
 from zoo.nn import an_array
 from zoo.tasks.segment import winners
@@ -64,7 +62,7 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
     if "positions" in found:
         found["positions"] = np.broadcast_to(found["positions"], found["encoder_last_hidden_state"].shape)
     if "pred_boxes" in found and batch.images:
-        found["objects"] = _rows(batch, partial(_labels_and_boxes, config=model.config), found)
+        found["objects"] = _rows(batch, partial(spec_class(model.config.model_type).objects, model.config), found)
     if batch.steps:
         found["cached logits"] = cached_logits(model, arrays, by_graph)
     return found
@@ -243,15 +241,6 @@ def _rows(batch: Batch, objects: Callable[..., list[tuple[np.ndarray, np.ndarray
             boxes = boxes.reshape(-1, 4) / [width, height, width, height]
             rows.append(np.concatenate([where, labels.reshape(-1, 1), boxes], 1))
     return np.concatenate(rows)
-
-
-def _labels_and_boxes(
-    logits: np.ndarray, boxes: np.ndarray, sizes: list[tuple[int, int]], threshold: float, config: Config
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    numbers = {i: str(i) for i in config.id2label}  # several may have one name
-    most = getattr(config, "max_objects", None)
-    found = post_process_object_detection(logits, boxes, sizes, numbers, threshold=threshold, most=most)
-    return [(np.array([int(o.label) for o in one]), np.array([o.box for o in one])) for one in found]
 
 
 def place(arrays: Mapping[str, np.ndarray], like: Any) -> dict[str, Any]:

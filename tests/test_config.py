@@ -108,6 +108,8 @@ OF_PARTS = (
     "qwen2_5_vl",
     "qwen2_vl",
     "qwen3_vl",
+    "owlvit",
+    "owlv2",
 )
 
 

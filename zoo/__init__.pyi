@@ -37,6 +37,7 @@ from .tasks.text2text import Summarize, Text2Text, Translate
 from .tasks.transcribe import Transcribe
 from .tasks.window_transcribe import WindowTranscribe
 from .tasks.zero_shot import ZeroShot
+from .tasks.zero_shot_detect import ZeroShotDetect
 from .tasks.zero_shot_image import DualEmbed, ZeroShotImage
 
 Name = str | os.PathLike[str]
@@ -154,6 +155,10 @@ def load(name_or_folder: Name, *, task: Literal["ocr"], **options: Unpack[LoadOp
 def load(
     name_or_folder: Name, *, task: Literal["zero-shot-image-classification"], **options: Unpack[LoadOptions]
 ) -> ZeroShotImage: ...
+@overload
+def load(
+    name_or_folder: Name, *, task: Literal["zero-shot-object-detection"], **options: Unpack[LoadOptions]
+) -> ZeroShotDetect: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["image-text-to-text"], **options: Unpack[LoadOptions]) -> ImageText: ...
 @overload

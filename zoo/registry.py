@@ -139,6 +139,16 @@ def _two_towers(module: str, prefix: str) -> Family:
     )
 
 
+def _word_detector(module: str, prefix: str) -> Family:
+    """The row of such a pair, which also finds objects that texts name."""
+    return replace(
+        _two_towers(module, prefix),
+        heads=("ForObjectDetection", "Model"),
+        tasks={"ForObjectDetection": "zero-shot-object-detection", "Model": "zero-shot-image-classification"},
+        losses={"ForObjectDetection": None, "Model": "pairs"},
+    )
+
+
 _CLIP_TEXT = Family(
     module="zoo.models.clip",
     prefix="CLIPText",
@@ -474,6 +484,8 @@ FAMILIES: dict[str, Family] = {
         processor="EfficientNetImageProcessor",
         stages={"vision_model.layer": "vision_model.encoder.blocks", "text_model.layer": "text_model.encoder.layer"},
     ),
+    "owlvit": _word_detector("owlvit", "OwlViT"),
+    "owlv2": _word_detector("owlv2", "Owlv2"),
     "clip_text_model": _CLIP_TEXT,
     "clip_vision_model": _CLIP_VISION,
     "metaclip_2": replace(_two_towers("metaclip_2", "MetaClip2"), processor="CLIPImageProcessor"),

@@ -453,6 +453,16 @@ TASKS: list[TaskKind] = [
         **_IMAGES,
     ),
     TaskKind(
+        name="zero-shot-object-detection",
+        cls="zero_shot_detect:ZeroShotDetect",
+        help="objects that --labels A,B,C name, with scores and boxes, in pixels; --overlay draws them on the image",
+        model="GroundedDetector",
+        output="GroundedOutput",
+        options=(LABELS, THRESHOLD),
+        draws=True,
+        **_IMAGES,
+    ),
+    TaskKind(
         name="image-text-to-text",
         cls="image_text:ImageText",
         classes=dict.fromkeys(("blip", "florence2", "vision-encoder-decoder"), "image_question:ImageQuestionTask"),

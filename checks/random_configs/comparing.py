@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parity.compare import BY_FLOAT64, FLOAT32, Pair, compare
+from parity.specs import spec_class
 from parity.taps import outputs
 from zoo.errors import CheckpointError, ZooError
 from zoo.loading import load_model
@@ -65,7 +66,8 @@ def read(plan: Plan, folder: Path, **options: Any) -> Any:
 
 
 def call(model: Any, given: Arguments) -> dict[str, np.ndarray]:
-    return outputs(model, model(**given.arrays, **dict.fromkeys(given.switches, True)))
+    fields = outputs(model, model(**given.arrays, **dict.fromkeys(given.switches, True)))
+    return {name: x for name, x in fields.items() if name not in spec_class(model.config.model_type).not_compared}
 
 
 def describe(given: Arguments) -> str:

@@ -12,6 +12,7 @@ from zoo.inputs import ChoiceModel, ImageModel, TextModel
 from zoo.inputs.audio import AudioModel
 from zoo.inputs.encoder_decoder import ReadTwice
 from zoo.inputs.frames import FrameModel
+from zoo.inputs.grounding import GroundedDetector
 from zoo.inputs.waveform import WaveformModel
 
 MAX_TOKENS = 160  # tokens, where a model has positions for more
@@ -45,6 +46,7 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
         return Arguments(model.example(**sizes))
     kinds = TextModel | ImageModel | AudioModel | WaveformModel
     parts = {name: part for name, part in vars(model).items() if isinstance(part, kinds)}
+    parts = parts or {name: getattr(model, name) for name in getattr(model, "parts", ())}
     decoder, found, taken = parts.pop("decoder", None), Arguments({}), getattr(model, "arguments", ())
     for part in parts.values():
         own = arguments(part, rng)
@@ -53,6 +55,9 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
         arrays = {k: v for k, v in own.arrays.items() if k in ("input_ids", "attention_mask", *PIXELS)}
         if "input_ids" in own.arrays or "inputs_embeds" not in own.arrays:
             found = Arguments({**found.arrays, **arrays}, switches, mask, found.pooled and own.pooled)
+    if isinstance(model, GroundedDetector):  # for which 0 is no text, in transformers
+        ids = found.arrays["input_ids"]
+        ids[:, 0] = np.maximum(ids[:, 0], 1)
     if decoder is None:
         return found
     rows = len(next(iter(found.arrays.values())))

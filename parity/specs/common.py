@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from zoo.images import ImageProcessor
+    from zoo.images.boxes import Detection
 
 POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_encoder_position_embeddings")
 Size = Literal["tiny", "full"]
@@ -151,6 +152,17 @@ class Spec:
         return {**given, "pixel_values": given["pixel_values"].permute(0, 3, 1, 2)}
 
     @staticmethod
+    def objects(
+        config: Any, logits: np.ndarray, boxes: np.ndarray, sizes: list[tuple[int, int]], threshold: float
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The labels (n,) and boxes (n, 4) that zoo finds in each image of a size (Y, X)."""
+        from zoo.images.boxes import post_process_object_detection
+
+        numbers = {i: str(i) for i in config.id2label}  # several may have one name
+        most = getattr(config, "max_objects", None)
+        return as_arrays(post_process_object_detection(logits, boxes, sizes, numbers, threshold=threshold, most=most))
+
+    @staticmethod
     def from_stages(
         found: dict[str, np.ndarray], arrays: Mapping[str, np.ndarray], config: Mapping[str, Any]
     ) -> dict[str, np.ndarray]:
@@ -165,6 +177,11 @@ class Spec:
         if {"num_experts", "num_local_experts", "n_routed_experts"} & config.keys():
             options["experts_implementation"] = "eager"  # the other has no float64
         return model_class.from_pretrained(folder, dtype=dtype, **options)
+
+
+def as_arrays(found: list[list[Detection]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The labels, which are numbers, and the boxes of the objects of each image."""
+    return [(np.array([int(o.label) for o in one]), np.array([o.box for o in one])) for one in found]
 
 
 def pair(size: int | list[int]) -> tuple[int, int]:

@@ -39,6 +39,10 @@ TASKS = {
     "detect": ("table-transformer-detection", lambda task: [shares(IMAGE, *task([IMAGE, IMAGE[:50]], threshold=0.0))]),
     "read": ("trocr-small-printed", lambda task: task([IMAGE], max_new_tokens=8, num_beams=2)),
     "zero-shot-image-classification": ("clip-vit-base-patch32", lambda task: task([IMAGE, IMAGE[:50]], "cat, water")),
+    "zero-shot-object-detection": (
+        "owlv2-base-patch16-ensemble",
+        lambda task: [shares(IMAGE, *task([IMAGE, IMAGE[:50]], "cat, water", threshold=0.0))],
+    ),
     "translation": ("flan-t5-small", lambda task: task([LINES[0], "no"], max_new_tokens=6, num_beams=2)),
     "generate": ("stories260k", lambda task: task(["Once upon a time", "Hi"], max_new_tokens=20, details=True)),
 }

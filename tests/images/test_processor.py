@@ -102,6 +102,9 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "do_flip_channel_order": False,
         "do_normalize": True,
     },
+    "owlvit defaults": {"image_processor_type": "OwlViTImageProcessor"},
+    "owlvit": {**HALF, "feature_extractor_type": "OwlViTFeatureExtractor", "size": 150, "crop_size": 120},
+    "owlvit cropped": {"image_processor_type": "OwlViTImageProcessor", "size": [90, 70], "do_center_crop": True},
     "efficientnet defaults": {"image_processor_type": "EfficientNetImageProcessor"},
     "efficientnet": {**IMAGENET, "image_processor_type": "EfficientNetImageProcessor", "resample": 0, "size": 90},
     "efficientnet offset": {

@@ -51,6 +51,11 @@ TASKS: dict[str, tuple[str, str, Callable[[Any, list[Any]], Any]]] = {
     "segment objects": ("images", "detr-resnet-50-panoptic", lambda task, given: task(given)),
     "read": ("images", "trocr-small-printed", lambda task, given: task(given, max_new_tokens=4)),
     "zero-shot-image-classification": ("images", "clip-vit-base-patch32", lambda task, given: task(given, LABELS)),
+    "zero-shot-object-detection": (
+        "images",
+        "owlv2-base-patch16-ensemble",
+        lambda task, given: task(given, LABELS, threshold=0.0),
+    ),
     "embed both": ("images", "clip-vit-base-patch32", lambda task, given: task(given)),
     "automatic-speech-recognition": ("audio", "whisper-base", lambda task, given: task(given, temperature=0)),
     "audio-classification": ("audio", "whisper-classifier", lambda task, given: task(given, batch_size=2)),

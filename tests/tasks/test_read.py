@@ -299,8 +299,8 @@ def test_a_missing_or_foreign_processor(copy):
     edit(path, size=224)
     with pytest.raises(ConfigError, match="makes images of 224 x 224, but the encoder reads 48 x 48"):
         zoo.load(copy)
-    path.write_text(said.replace("ViTFeatureExtractor", "OwlViTFeatureExtractor"))
-    with pytest.raises(UnsupportedError, match="OwlViTFeatureExtractor"):
+    path.write_text(said.replace("ViTFeatureExtractor", "PoolFormerFeatureExtractor"))
+    with pytest.raises(UnsupportedError, match="PoolFormerFeatureExtractor"):
         zoo.load(copy)
     path.unlink()
     with pytest.raises(ZooError, match=r"preprocessor_config\.json"):

@@ -81,16 +81,7 @@ def find_queries(
     by_itself = logits.shape[2] == labels
     if by_itself and rule != "score":
         raise InputError(f"rule is {rule!r}, for which a detector needs a logit of no object, and this one has none")
-    if pred_boxes.shape != (*logits.shape[:2], 4) or len(target_sizes) != len(logits):
-        raise InputError(
-            f"boxes of shape {pred_boxes.shape} and {len(target_sizes)} target_sizes for logits of shape {logits.shape}"
-        )
-    for name, values in (("logits", logits), ("boxes", pred_boxes)):
-        if len(bad := np.argwhere(~np.isfinite(values))):
-            b, q, i = bad[0].tolist()
-            of = f" of image {b}" if len(values) > 1 else ""
-            raise InputError(f"the {name} of query {q}{of} have {values[b, q, i]}, which is not finite")
-
+    _check_places(logits, pred_boxes, target_sizes)
     boxes = corners(pred_boxes.astype(np.float32, copy=False))
     ranks = None if order_logits is None else reading_ranks(order_logits)
     if by_itself:
@@ -120,6 +111,49 @@ def find_queries(
             ]
         )
     return out
+
+
+def post_process_grounded_object_detection(
+    logits: np.ndarray,
+    pred_boxes: np.ndarray,
+    target_sizes: Sequence[tuple[int, int]],
+    labels: Sequence[str],
+    *,
+    threshold: float = 0.1,
+) -> list[list[Detection]]:
+    """The objects that words name in B images, each list in the order of the places; nothing is suppressed.
+
+    logits (B, N, L) of N places for L labels, each judged by itself; pred_boxes (B, N, 4): centre x, centre y, width,
+    height, 0 ... 1 of the image; target_sizes: B pairs (height, width) in pixels, of images padded to squares those of
+    the squares.  A place stands for its best label, if that has a score > threshold, as in transformers' processors of
+    OWL-ViT.
+
+    A place with a logit or a coordinate that is not finite is an InputError.
+    """
+    check_fraction(threshold, "threshold")
+    if logits.ndim != 3 or logits.shape[2] != len(labels):
+        raise InputError(f"logits of shape {logits.shape}, expected (B, N, {len(labels)}) for {len(labels)} labels")
+    _check_places(logits, pred_boxes, target_sizes)
+    scores = sigmoid(logits.max(-1).astype(np.float32, copy=False))
+    best, boxes = logits.argmax(-1), corners(pred_boxes.astype(np.float32, copy=False))
+    found: list[list[Detection]] = []
+    for b, (height, width) in enumerate(target_sizes):
+        in_pixels = boxes[b] * np.array([width, height, width, height], np.float32)
+        kept = np.flatnonzero(scores[b] > np.float32(threshold)).tolist()
+        found.append([Detection(labels[int(best[b, i])], float(scores[b, i]), _box(in_pixels[i])) for i in kept])
+    return found
+
+
+def _check_places(logits: np.ndarray, pred_boxes: np.ndarray, target_sizes: Sequence[tuple[int, int]]) -> None:
+    if pred_boxes.shape != (*logits.shape[:2], 4) or len(target_sizes) != len(logits):
+        raise InputError(
+            f"boxes of shape {pred_boxes.shape} and {len(target_sizes)} target_sizes for logits of shape {logits.shape}"
+        )
+    for name, values in (("logits", logits), ("boxes", pred_boxes)):
+        if len(bad := np.argwhere(~np.isfinite(values))):
+            b, q, i = bad[0].tolist()
+            of = f" of image {b}" if len(values) > 1 else ""
+            raise InputError(f"the {name} of query {q}{of} have {values[b, q, i]}, which is not finite")
 
 
 def reading_ranks(order_logits: np.ndarray) -> np.ndarray:

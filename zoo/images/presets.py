@@ -31,6 +31,7 @@ class Preset:
     fits: bool = False  # True: an image is fitted into `size`, as Donut does
     keeps_shape: bool = False  # True: the long side becomes the larger number of `size`
     frames: bool = False  # True: bounds of pixels are those of all frames that an image is repeated for
+    pads_to_square: bool = False  # True: an image is padded to a square before it is resized, as OWLv2 does
     least_side: bool = False  # True: each side is at least that of a token before bounds of pixels are looked at
 
 
@@ -169,6 +170,31 @@ PRESETS = {
         },
         crops=False,
         fits=True,
+    ),
+    "OwlViT": Preset(
+        {
+            **_COMMON,
+            "size": {"height": 768, "width": 768},
+            "resample": BICUBIC,
+            "do_center_crop": False,
+            "crop_size": {"height": 768, "width": 768},
+            "image_mean": CLIP_MEAN,
+            "image_std": CLIP_STD,
+        },
+        pads=False,
+    ),
+    "Owlv2": Preset(
+        {
+            **_COMMON,
+            "size": {"height": 960, "width": 960},
+            "resample": BILINEAR,
+            "image_mean": CLIP_MEAN,
+            "image_std": CLIP_STD,
+            "do_pad": True,
+        },
+        crops=False,
+        pads=False,
+        pads_to_square=True,
     ),
     "Gemma3": Preset({**_VIT, "do_pan_and_scan": False, **PAN_AND_SCAN}, crops=False, pads=False),
     # Whose tiles are of one size, `size`; see PASSED_VALUES.

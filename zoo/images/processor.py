@@ -21,6 +21,7 @@ from .fit import Fit, read_fit
 from .open import MAX_PIXELS, ImageInput, open_image
 from .presets import BICUBIC, BILINEAR, PASSED_VALUES, PRESETS, Preset
 from .sizes import read_height_width, read_size, resized_shape
+from .square import Square, read_square
 from .tiles import PanAndScan, Tiling, TilingByShape, read_pan_and_scan, read_tiling, read_tiling_by_shape
 
 if TYPE_CHECKING:
@@ -55,9 +56,9 @@ class ImageProcessor:
     """Images to arrays; made by `from_folder` or `from_dict`.
 
     The steps, each of them where its field is not None: convert to RGB, resize (`size`: see `sizes.RULES`), `crop` the
-    centre (smaller images are laid on black), `fit` a page into a size, or cut the image into tiles (`tiling`) or make
-    crops besides (`crops`), look the 256 values of a byte up in `table`, pad a batch on the right and at the bottom
-    with zeros.
+    centre (smaller images are laid on black), `fit` a page into a size, pad to a `square` and resize that, or cut the
+    image into tiles (`tiling`) or make crops besides (`crops`), look the 256 values of a byte up in `table`, pad a
+    batch on the right and at the bottom with zeros.
 
     `pad_line`, which is zoo's own (`"do_pad_line": true` in the file): an image narrower than `size` keeps its shape
     and gets paper on its right, of the median colour of its top, bottom and right edges, instead of being stretched.
@@ -77,6 +78,7 @@ class ImageProcessor:
     crops: PanAndScan | None = None
     antialias: bool = True  # False: resizing looks at the nearest pixels alone, see `_interpolate`
     fit: Fit | None = None
+    square: Square | None = None
 
     @classmethod
     def from_folder(
@@ -148,7 +150,8 @@ class ImageProcessor:
             tiling = read_tiling_by_shape(values)
         pans = _flag("do_pan_and_scan", values.get("do_pan_and_scan"))
         fit = read_fit(values, on) if preset.fits else None
-        has_size = on["do_resize"] and tiling is None and fit is None
+        square = _square(values, on, name) if preset.pads_to_square else None
+        has_size = on["do_resize"] and tiling is None and fit is None and square is None
         size = read_size(values["size"], values.get("max_size"), preset.square) if has_size else None
         if size is not None and preset.step > 1 and size.keys() == {"shortest_edge", "longest_edge"}:
             size = {**size, "step": preset.step}
@@ -173,6 +176,7 @@ class ImageProcessor:
             crops=read_pan_and_scan(values) if pans else None,
             antialias=preset.antialias,
             fit=fit,
+            square=square,
         )
 
     def __call__(
@@ -194,7 +198,9 @@ class ImageProcessor:
             name = "image" if len(given) == 1 else f"image {i} of {len(given)}"
             opened = open_image(image, data_format=data_format, max_pixels=max_pixels, name=name)
             sizes.append((opened.height, opened.width))
-            if self.tiling is not None:
+            if self.square is not None:
+                tiles, grid = [self.square(opened, name, max_pixels)], (0, 0)
+            elif self.tiling is not None:
                 tiles, grid = self.tiling.cut(opened, self.resample, name, max_pixels)
             else:
                 crops, grid = ([], (0, 0)) if self.crops is None else self.crops.crop(opened, name)
@@ -218,6 +224,9 @@ class ImageProcessor:
         pixel_values = np.empty((len(done), height, width, 3), np.float32)
         pixel_mask = np.zeros((len(done), height, width), bool) if self.mask else None
         for b, (image, (h, w)) in enumerate(zip(done, extents, strict=True)):
+            if self.square is not None:
+                pixel_values[b] = image
+                continue
             _look_up(self.table, image[..., ::-1] if self.blue_first else image, pixel_values[b, :h, :w])
             pixel_values[b, h:] = 0
             pixel_values[b, :h, w:] = 0
@@ -252,8 +261,9 @@ class ImageProcessor:
         """(height, width) of an image of that size after resizing and cropping, before padding."""
         if self.crop is not None:
             return self.crop
-        if self.fit is not None:
-            return self.fit.size
+        for step in (self.fit, self.square):
+            if step is not None:
+                return step.size
         return (height, width) if self.size is None else resized_shape(self.size, height, width)
 
     def _resize(self, image: Image.Image, name: str, max_pixels: int) -> np.ndarray:
@@ -435,6 +445,14 @@ def _table(values: dict[str, Any], rescale: bool, normalise: bool) -> np.ndarray
     if not np.isfinite(table).all():
         raise ConfigError("rescale_factor, image_mean and image_std give values that are not finite")
     return table
+
+
+def _square(values: dict[str, Any], on: dict[str, bool], name: str) -> Square:
+    """The `Square` of a file's values: bytes are rescaled before it is resized, and normalised after that."""
+    norm = [_channels(key, values[key]) for key in ("image_mean", "image_std")]
+    if not on["do_normalize"]:
+        norm = [np.zeros(3, np.float32), np.ones(3, np.float32)]
+    return read_square(values, on, name, _table(values, True, False)[:, 0], norm)
 
 
 def _channels(name: str, value: Any) -> np.ndarray:

@@ -38,37 +38,13 @@ class DualOutput(NamedTuple):
     image_embeds: Array  # (C, P), of length 1
 
 
-class DualEncoder(Pretrained):
-    """A model of texts and images, any number of each, which compares the vectors of every image and every text.
+class ImagesAndTexts(Pretrained):
+    """A model of texts and images, any number of each.  Its parts, one for each, may be called by themselves."""
 
-    Its parts may be called by themselves.  Its maths are `image_embeds`, `text_embeds` and `compare`, which an engine
-    runs one by one, so that vectors are computed once.
-    """
-
-    is_base_model = True
     parts = ("vision_model", "text_model")
-    record = Vectors  # the record of `compare`
     inputs: ClassVar[tuple[str, ...]] = ("interpolate_pos_encoding",)
-    scores: ClassVar[Literal["softmax", "sigmoid"]] = "softmax"  # makes logits the probability that a text fits
-    label_smoothing: ClassVar[float] = 0.0  # the part of a pair's label that all others share, in its loss
     text_model: TextModel
     vision_model: ImageModel
-
-    def __call__(
-        self,
-        input_ids: Array,
-        pixel_values: Array,
-        attention_mask: Array | None = None,
-        *,
-        interpolate_pos_encoding: bool = False,
-        **unknown: Any,
-    ) -> DualOutput:
-        """input_ids and attention_mask (B, T), pixel_values (C, Y, X, channels) -> logits (C, B) and vectors."""
-        options = {"interpolate_pos_encoding": interpolate_pos_encoding, **unknown}
-        p, t = self.records(input_ids, pixel_values, attention_mask, **options)
-        run = self.runner.run
-        image, text = run(self.image_embeds, p), run(self.text_embeds, t)
-        return DualOutput(*run(self.compare, Vectors(image, text)), text, image)
 
     def records(
         self,
@@ -86,6 +62,39 @@ class DualEncoder(Pretrained):
 
     def example(self, seed: int = 0, **sizes: Any) -> dict[str, Any]:
         return {**self.text_model.example(seed, **sizes), **self.vision_model.example(seed, **sizes)}
+
+    def text_embeds(self, t: TextInputs) -> Array:
+        """-> (B, P), of length 1."""
+        raise NotImplementedError
+
+
+class DualEncoder(ImagesAndTexts):
+    """A model which compares the vectors of every image and every text.
+
+    Its maths are `image_embeds`, `text_embeds` and `compare`, which an engine runs one by one, so that vectors are
+    computed once.
+    """
+
+    is_base_model = True
+    record = Vectors  # the record of `compare`
+    scores: ClassVar[Literal["softmax", "sigmoid"]] = "softmax"  # makes logits the probability that a text fits
+    label_smoothing: ClassVar[float] = 0.0  # the part of a pair's label that all others share, in its loss
+
+    def __call__(
+        self,
+        input_ids: Array,
+        pixel_values: Array,
+        attention_mask: Array | None = None,
+        *,
+        interpolate_pos_encoding: bool = False,
+        **unknown: Any,
+    ) -> DualOutput:
+        """input_ids and attention_mask (B, T), pixel_values (C, Y, X, channels) -> logits (C, B) and vectors."""
+        options = {"interpolate_pos_encoding": interpolate_pos_encoding, **unknown}
+        p, t = self.records(input_ids, pixel_values, attention_mask, **options)
+        run = self.runner.run
+        image, text = run(self.image_embeds, p), run(self.text_embeds, t)
+        return DualOutput(*run(self.compare, Vectors(image, text)), text, image)
 
     def graph_methods(self, seed: int = 0, **sizes: Any) -> list[GraphMethod]:
         p, t = self.records(**self.example(seed, **sizes))
@@ -109,10 +118,6 @@ class DualEncoder(Pretrained):
 
     def image_embeds(self, p: ImageInputs) -> Array:
         """-> (C, P), of length 1."""
-        raise NotImplementedError
-
-    def text_embeds(self, t: TextInputs) -> Array:
-        """-> (B, P), of length 1."""
         raise NotImplementedError
 
     def compare(self, v: Vectors) -> Logits:

@@ -16,6 +16,8 @@ from ..inputs.audio import AudioModel as AudioModel
 from ..inputs.dual_encoder import DualEncoder as DualEncoder
 from ..inputs.dual_encoder import Logits as Logits
 from ..inputs.encoder_decoder import EncoderDecoder as EncoderDecoder
+from ..inputs.grounding import GroundedDetector as GroundedDetector
+from ..inputs.grounding import GroundedOutput as GroundedOutput
 from ..typing import Array
 
 

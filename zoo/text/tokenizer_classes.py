@@ -429,7 +429,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "albert": "AlbertTokenizer",
     "florence2": "BartTokenizer",
     "camembert": "CamembertTokenizer",
-    "clip": "CLIPTokenizer",
+    **dict.fromkeys(("clip", "owlvit", "owlv2"), "CLIPTokenizer"),
     "cohere": "CohereTokenizer",
     "cohere2": "CohereTokenizer",
     "deberta": "DebertaTokenizer",

@@ -174,11 +174,12 @@ class CLIPVisionModel(CLIPVision):
     """The stack, and the norm of the class token."""
 
     is_base_model = True
+    pre_norm_name: ClassVar[str] = "pre_layrnorm"
 
     def __init__(self, w: Weights, cfg: CLIPVisionConfig, norm: bool = True):
         self.config, D = cfg, cfg.hidden_size
         self.embeddings = ImageEmbeddings(w / "embeddings", cfg)
-        self.pre_norm = LayerNorm(w / "pre_layrnorm", D, cfg.layer_norm_eps)
+        self.pre_norm = LayerNorm(w / self.pre_norm_name, D, cfg.layer_norm_eps)
         self.layers = [Layer(w / "encoder.layers" / i, cfg) for i in range(cfg.num_hidden_layers)]
         self.norm = LayerNorm(w / "post_layernorm", D, cfg.layer_norm_eps) if norm else None
 
@@ -228,11 +229,12 @@ class CLIPModel(DualEncoder):
     config_class = CLIPConfig
     name_map = NAME_MAP
     text_class: ClassVar[type[CLIPTextModel]] = CLIPTextModel
+    vision_class: ClassVar[type[CLIPVisionModel]] = CLIPVisionModel
 
     def __init__(self, w: Weights, cfg: CLIPConfig):
         self.config, P = cfg, cfg.projection_dim
         self.text_model = self.text_class(w / "text_model", cfg.text_config)
-        self.vision_model = CLIPVisionModel(w / "vision_model", cfg.vision_config)
+        self.vision_model = self.vision_class(w / "vision_model", cfg.vision_config)
         self.text_projection = Linear(w / "text_projection", cfg.text_config.hidden_size, P, bias=False)
         self.image_projection = Linear(w / "visual_projection", cfg.vision_config.hidden_size, P, bias=False)
         self.scale = w.get("logit_scale", ())
