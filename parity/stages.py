@@ -54,7 +54,7 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
     if _has_masks(type(model).__name__, batch):
         sizes = [(image.height, image.width) for image in batch.images]
         found["mask"] = np.concatenate([winners(result[i : i + 1], size).ravel() for i, size in enumerate(sizes)])
-    if "pred_masks" in found and batch.images:
+    if _has_objects(type(model).__name__, found, batch):
         sizes, names = [(image.height, image.width) for image in batch.images], model.config.id2label
         of = found["logits"], found["pred_masks"], sizes, names
         objects = post_process_panoptic_segmentation(*of)
@@ -78,7 +78,7 @@ def reference_stages(reference: Reference, batch: Batch, like: Iterable[str] = (
     if _has_masks(reference.architecture, batch):
         sizes = [(image.height, image.width) for image in batch.images]
         found["mask"] = np.concatenate([mask.ravel() for mask in reference.masks(found["logits"], sizes)])
-    if "pred_masks" in found and batch.images:
+    if _has_objects(reference.architecture, found, batch):
         sizes = [(image.height, image.width) for image in batch.images]
         masks = reference.segments(found["logits"], found["pred_masks"], sizes)
         found["mask"] = np.concatenate([mask.ravel() for mask in masks])
@@ -228,6 +228,11 @@ def _comparable(wanted: Stages, stages: Stages) -> Stages:
 
 def _has_masks(architecture: str, batch: Batch) -> bool:
     return architecture.endswith("ForSemanticSegmentation") and bool(batch.images)
+
+
+def _has_objects(architecture: str, found: Stages, batch: Batch) -> bool:
+    """True for masks that transformers' processor makes objects of without torchvision."""
+    return "pred_masks" in found and bool(batch.images) and not architecture.endswith("ForInstanceSegmentation")
 
 
 def _rows(batch: Batch, objects: Callable[..., list[tuple[np.ndarray, np.ndarray]]], found: Stages) -> np.ndarray:

@@ -694,6 +694,15 @@ FAMILIES: dict[str, Family] = {
     "rt_detr_v2": _RT_DETR,
     "rt_detr": replace(_RT_DETR, prefix="RTDetr", classes="RTDetrV2"),
     "d_fine": replace(_RT_DETR, module="zoo.models.d_fine", prefix="DFine"),
+    "rf_detr": Family(
+        module="zoo.models.rf_detr",
+        prefix="RfDetr",
+        heads=("ForObjectDetection", "ForInstanceSegmentation", "Model"),
+        tasks={"Model": None},
+        losses={"ForObjectDetection": None, "ForInstanceSegmentation": None},
+        processor="RfDetrImageProcessor",
+        stages={"features": "backbone", "decoder.layer": "decoder.layers"},
+    ),
     "pp_doclayout_v2": _pp_doclayout("V2"),
     "pp_doclayout_v3": _pp_doclayout("V3"),
     "table-transformer": Family(

@@ -388,8 +388,11 @@ TASKS: list[TaskKind] = [
         cls="segment:Segment",
         help="the share of each label among the pixels; --overlay writes them over the image",
         pipelines=("image-segmentation",),
-        heads={"ForSemanticSegmentation": "segmentation", "ForSegmentation": None},
-        classes={"ForSegmentation": "segment_objects:SegmentObjects"},
+        heads={"ForSemanticSegmentation": "segmentation", "ForSegmentation": None, "ForInstanceSegmentation": None},
+        classes={
+            "ForSegmentation": "segment_objects:SegmentObjects",
+            "ForInstanceSegmentation": "segment_instances:SegmentInstances",
+        },
         labelled=True,
         draws=True,
         **_IMAGES,

@@ -28,6 +28,7 @@ class Preset:
     normalises: bool = True  # False: do_normalize changes nothing
     step: int = 1  # sides of an image that keeps its shape are multiples of it
     antialias: bool = True  # False: resizing looks at the nearest pixels alone, as OpenCV's does
+    rounds: bool = True  # False: without antialias, resizing gives fractions of grey levels
     fits: bool = False  # True: an image is fitted into `size`, as Donut does
     keeps_shape: bool = False  # True: the long side becomes the larger number of `size`
     frames: bool = False  # True: bounds of pixels are those of all frames that an image is repeated for
@@ -320,6 +321,7 @@ PRESETS = {
     "Detr": _DETR,
     "ConditionalDetr": _DETR,
     "DeformableDetr": _DETR,
+    "RfDetr": replace(_DETR, antialias=False, rounds=False),
     "Yolos": replace(_DETR, step=16, mask=False),  # its models look at what was padded, too
 }
 

@@ -77,6 +77,7 @@ class ImageProcessor:
     tiling: Tiling | TilingByShape | None = None
     crops: PanAndScan | None = None
     antialias: bool = True  # False: resizing looks at the nearest pixels alone, see `_interpolate`
+    rounds: bool = True  # False: then it gives fractions of grey levels, which are rescaled as they are
     fit: Fit | None = None
     square: Square | None = None
 
@@ -175,6 +176,7 @@ class ImageProcessor:
             tiling=tiling,
             crops=read_pan_and_scan(values) if pans else None,
             antialias=preset.antialias,
+            rounds=preset.rounds,
             fit=fit,
             square=square,
         )
@@ -267,7 +269,7 @@ class ImageProcessor:
         return (height, width) if self.size is None else resized_shape(self.size, height, width)
 
     def _resize(self, image: Image.Image, name: str, max_pixels: int) -> np.ndarray:
-        """(h, w, 3) uint8: resized and cropped."""
+        """(h, w, 3) uint8, or float32 where it does not round: resized and cropped."""
         from PIL.Image import Resampling, fromarray
 
         if self.fit is not None:
@@ -280,6 +282,9 @@ class ImageProcessor:
             if height * width > max_pixels:
                 what = f": {image.height} x {image.width} would be resized to {height} x {width}"
                 raise InputError(f"{what}, more than {max_pixels} pixels", argument=name)
+            if not self.antialias and not self.rounds:
+                levels = np.asarray(image)[None].astype(np.float32)
+                return on_numpy.interpolate(levels, (height, width), TORCH_MODES[self.resample])[0]
             if not self.antialias:
                 return _interpolate(np.asarray(image), (height, width), TORCH_MODES[self.resample])
             wide = min(width, max(1, round(image.width * height / image.height))) if self.pad_line else width
@@ -468,7 +473,14 @@ def _channels(name: str, value: Any) -> np.ndarray:
 
 
 def _look_up(table: np.ndarray, image: np.ndarray, out: np.ndarray) -> None:
-    """out[h, w, c] = table[image[h, w, c], c], in strips that stay in the cache."""
+    """out[h, w, c] = table[image[h, w, c], c], in strips that stay in the cache.
+
+    A float image's levels are between those of the table, whose values are in a line.
+    """
+    if image.dtype != np.uint8:
+        np.multiply(image, (table[255] - table[0]) / np.float32(255), out=out)
+        out += table[0]
+        return
     alike = (table == table[:, :1]).all()
     flat = np.ascontiguousarray(table[:, 0]) if alike else table.T.reshape(-1)
     offsets = np.arange(3, dtype=np.intp) * (0 if alike else 256)

@@ -51,16 +51,7 @@ def post_process_panoptic_segmentation(
     for name, value in zip(("threshold", "mask_threshold", "overlap_mask_area_threshold"), given, strict=True):
         check_fraction(value, name)
     labels = len(id2label)
-    if logits.ndim != 3 or logits.shape[2] != labels + 1 or pred_masks.shape[:2] != logits.shape[:2]:
-        raise InputError(
-            f"logits of shape {logits.shape} and masks of shape {pred_masks.shape}, expected (B, Q, {labels + 1}) for "
-            f"{labels} labels, and (B, Q, y, x)"
-        )
-    if len(target_sizes) != len(logits):
-        raise InputError(f"{len(target_sizes)} target_sizes for {len(logits)} images")
-    for name, values in (("logits", logits), ("masks", pred_masks)):
-        if not np.isfinite(values).all():
-            raise InputError(f"the {name} have numbers that are not finite")
+    check_masks(logits, pred_masks, target_sizes, labels, labels + 1)
     out = []
     for own, masks, size in zip(logits, pred_masks, target_sizes, strict=True):
         shares = softmax(own.astype(np.float32, copy=False))
@@ -87,6 +78,22 @@ def post_process_panoptic_segmentation(
             mask = numbers[winner]
         out.append((mask, objects))
     return out
+
+
+def check_masks(
+    logits: np.ndarray, pred_masks: np.ndarray, target_sizes: Sequence[tuple[int, int]], labels: int, columns: int
+) -> None:
+    """Refuse logits that are not (B, Q, columns), masks that do not fit them, and numbers that are not finite."""
+    if logits.ndim != 3 or logits.shape[2] != columns or pred_masks.shape[:2] != logits.shape[:2]:
+        raise InputError(
+            f"logits of shape {logits.shape} and masks of shape {pred_masks.shape}, expected (B, Q, {columns}) for "
+            f"{labels} labels, and (B, Q, y, x)"
+        )
+    if len(target_sizes) != len(logits):
+        raise InputError(f"{len(target_sizes)} target_sizes for {len(logits)} images")
+    for name, values in (("logits", logits), ("masks", pred_masks)):
+        if not np.isfinite(values).all():
+            raise InputError(f"the {name} have numbers that are not finite")
 
 
 def _winners(

@@ -5,7 +5,7 @@ Shapes: B images of a batch, Y and X height and width after the processor, H and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_pixels
 from ..images.boxes import check_fraction
-from ..images.segments import post_process_panoptic_segmentation
+from ..images.segments import ObjectArea, post_process_panoptic_segmentation
 from .arguments import collect_results, map_good, pair_with_inputs, result_or_error
 from .image_task import ImageOptions, ImageTask, as_images, floats
 from .segment import Segmentation, Segmentations
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..typing import Array
+
+
+Find = Callable[..., list[tuple[np.ndarray, list[ObjectArea]]]]
 
 
 class SegmentObjectsOptions(ImageOptions, total=False):
@@ -74,6 +77,25 @@ class SegmentObjects(ImageTask):
         data_format, max_pixels: as in `open_image`.
         """
         check_fraction(threshold, "threshold")
+        find = partial(
+            post_process_panoptic_segmentation,
+            id2label=self.config.id2label,
+            threshold=threshold,
+            mask_threshold=mask_threshold,
+            overlap_mask_area_threshold=overlap_mask_area_threshold,
+            label_ids_to_fuse=label_ids_to_fuse,
+        )
+        return self.segmentations(images, find, progress, data_format, max_pixels)
+
+    def segmentations(
+        self,
+        images: ImageInput | Iterable[ImageInput],
+        find: Find,
+        progress: bool | None,
+        data_format: str | None,
+        max_pixels: int,
+    ) -> Any:
+        """The result of a call.  find: from logits (1, Q, L), masks (1, Q, y, x) and sizes to the objects of images."""
         given, single = as_images(images, "images")
         opened = partial(open_pixels, data_format=data_format, max_pixels=max_pixels)
         arrays = [result_or_error(opened, image, i, len(given)) for i, image in enumerate(given)]
@@ -83,16 +105,7 @@ class SegmentObjects(ImageTask):
             for i, size in enumerate(sizes):  # one at a time: the masks of an image take two gigabytes
                 own = slice(i, i + 1)
                 out = self.call(pixel_values[own], None if pixel_mask is None else pixel_mask[own])
-                found += post_process_panoptic_segmentation(
-                    floats(out.logits),
-                    floats(out.pred_masks),
-                    [size],
-                    self.config.id2label,
-                    threshold=threshold,
-                    mask_threshold=mask_threshold,
-                    overlap_mask_area_threshold=overlap_mask_area_threshold,
-                    label_ids_to_fuse=label_ids_to_fuse,
-                )
+                found += find(floats(out.logits), floats(out.pred_masks), [size])
             return found
 
         rows = self.rows(arrays, compute, progress=progress, max_pixels=max_pixels)

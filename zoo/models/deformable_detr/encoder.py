@@ -9,7 +9,7 @@ padding.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ... import ops
 from ...nn import Conv2d, GroupNorm, LayerNorm, Linear, Module
@@ -56,12 +56,25 @@ class Project(Module):
         return self.norm(self.conv(x))
 
 
+class PointConfig(Protocol):
+    """The fields of a config that attention to points reads."""
+
+    @property
+    def d_model(self) -> int: ...
+
+    @property
+    def num_feature_levels(self) -> int: ...
+
+    @property
+    def dropout(self) -> float: ...
+
+
 class PointAttention(Module):
     """Each head of a query reads a few points of each level, whose distances from a place are in features, or from the
     centre of a box in parts of it.
     """
 
-    def __init__(self, w: Weights, cfg: DeformableDetrConfig, heads: int, points: int):
+    def __init__(self, w: Weights, cfg: PointConfig, heads: int, points: int):
         D, self.heads, self.points = cfg.d_model, heads, points
         count = heads * cfg.num_feature_levels * points
         self.offsets, self.shares = (
