@@ -75,7 +75,8 @@ def _batches(
     decoder, found = parts.pop("decoder", None), []
     for part in parts.values():
         own = _batches(part, tokenizer, processor, pictures, seed)[:2]
-        found = [_merge(a, b) for a, b in zip(found, own, strict=True)] if found else own
+        # Large images come one at a time, in one batch alone.
+        found = [_merge(a, b) for a, b in zip(found, own, strict=False)] if found else own
     if decoder is None:
         return found
     ids = texts.first_tokens(decoder.config, tokenizer, seed)
