@@ -89,6 +89,7 @@ SAME_WORK = {
     "encodes images": "dinov2",
     "finds objects in images": "detr",
     "segments images": "segformer",
+    "segments images by points and boxes": "sam",
     "estimates depth": "depth_anything",
     "reads lines of text": "pp_ocrv6_small_rec",
 }

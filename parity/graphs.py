@@ -13,6 +13,7 @@ import numpy as np
 from zoo.engines.onnx.cache import write_graph
 from zoo.engines.onnx.runner import OnnxRunner
 from zoo.engines.onnx.trace import Traced, trace
+from zoo.inputs.mask_generation import MaskGenerator
 from zoo.nn import is_array
 from zoo.runner import Runner
 
@@ -64,6 +65,11 @@ def graph_stages(model: Any, arrays: Mapping[str, Any], switches: Mapping[str, b
         model.runner = own
     if isinstance(result, np.ndarray):  # the rows of several choices are one
         staged.found["logits"] = result
+    if isinstance(model, MaskGenerator):  # whose output is chosen from that of a graph
+        staged.found.update(outputs(model, result))
+        record: Any = model.record
+        for name in record._fields:
+            staged.found.pop(name)
     staged.found.pop("image_features", None)  # the stage "connector"
     return staged.found
 

@@ -14,6 +14,7 @@ from zoo.images import ImageProcessor
 from zoo.inputs import ChoiceModel, ImageModel, TextModel
 from zoo.inputs.image_text import ImageTextModel
 from zoo.inputs.image_text_encoder import ImageTextToText
+from zoo.inputs.mask_generation import MaskGenerator
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
 from zoo.text.tokenizer_files import VOCABULARY_FILES
@@ -70,6 +71,11 @@ def _batches(
         ]
     if not model.parts:
         return examples(model, tokenizer, processor, seed)
+    if isinstance(model, MaskGenerator):
+        rows = 1 if max(model.config.image) >= images.LARGE_IMAGE else 3
+        whole, alone = examples(model, tokenizer, processor, seed, rows)
+        points = {name: x for name, x in alone.arrays.items() if name not in ("input_boxes", "input_masks")}
+        return [whole, alone._replace(name="points alone", arrays=points)]
     # A model of several parts: arguments for each, and for a decoder tokens to go on from.
     parts = {name: getattr(model, name) for name in model.parts}
     decoder, found = parts.pop("decoder", None), []

@@ -232,7 +232,8 @@ def _has_masks(architecture: str, batch: Batch) -> bool:
 
 def _has_objects(architecture: str, found: Stages, batch: Batch) -> bool:
     """True for masks that transformers' processor makes objects of without torchvision."""
-    return "pred_masks" in found and bool(batch.images) and not architecture.endswith("ForInstanceSegmentation")
+    has_both = {"pred_masks", "logits"} <= found.keys()
+    return has_both and bool(batch.images) and not architecture.endswith("ForInstanceSegmentation")
 
 
 def _rows(batch: Batch, objects: Callable[..., list[tuple[np.ndarray, np.ndarray]]], found: Stages) -> np.ndarray:

@@ -110,6 +110,7 @@ OF_PARTS = (
     "qwen3_vl",
     "owlvit",
     "owlv2",
+    "sam",
 )
 
 

@@ -53,6 +53,7 @@ STAND_INS = {
     "microsoft/beit-base-finetuned-ade-640-640": "beit-base-finetuned-ade-640-640",
     "facebook/detr-resnet-50": "detr-resnet-50-timm",
     "depth-anything/Depth-Anything-V2-Small-hf": "Depth-Anything-V2-Small",
+    "facebook/sam-vit-base": "sam-vit-base",
     LAYOUT: "layoutlmv3-funsd",
     "PaddlePaddle/PP-LCNet_x1_0_table_cls_safetensors": "pp-lcnet-table-cls",
     "PaddlePaddle/PP-DocLayoutV3_safetensors": "pp-doclayout-v3",

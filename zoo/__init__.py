@@ -46,9 +46,9 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
 
     task: for texts "embed", "sparse-embed", "multi-vector-embed", "fill-mask", "classify", "tag", "answer", "rerank",
     "generate", "text2text-generation", "summarization", "translation" or "zero-shot-classification", for images
-    "embed", "classify", "segment", "detect", "depth", "read", "ocr", "zero-shot-image-classification" or
-    "zero-shot-object-detection", for recordings "automatic-speech-recognition" or "audio-classification"; by default
-    the task that the checkpoint was trained for.
+    "embed", "classify", "segment", "detect", "depth", "mask-generation", "read", "ocr",
+    "zero-shot-image-classification" or "zero-shot-object-detection", for recordings "automatic-speech-recognition" or
+    "audio-classification"; by default the task that the checkpoint was trained for.
     With a literal task, type checkers know the return type.
     device: None or "cpu" runs on NumPy, without torch; "auto" on the fastest of CUDA, ONNX Runtime and NumPy that is
     installed, or on what ZOO_DEVICE in the environment names; "onnx", "onnx:cuda", "onnx:coreml", ... on ONNX Runtime;

@@ -472,6 +472,15 @@ FAMILIES: dict[str, Family] = {
         processor="ViTImageProcessor",
         stages={"layer": "encoder.layers"},
     ),
+    "sam": Family(
+        module="zoo.models.sam",
+        prefix="Sam",
+        heads=("Model",),
+        tasks={"Model": "mask-generation"},
+        reads=("image",),
+        processor="SamImageProcessor",
+        stages={"layer": "vision_encoder.layers"},
+    ),
     "clip": _two_towers("clip", "CLIP"),
     "chinese_clip": replace(
         _two_towers("chinese_clip", "ChineseCLIP"),

@@ -27,7 +27,8 @@ class CallOption:
     aliases: other names of it, those of transformers' pipelines.
     default: True for an option that is on; its switch turns it off.
     texts: values of a served request that are texts, of an option of another type.
-    is_file: True if a text is the path of a JSON file; in a served request the option is the file's list itself.
+    is_list: True if the value for one input is a list, which a served request has as it is; a text is another form of
+        it, such as the path of a JSON file.
     """
 
     name: str
@@ -39,7 +40,7 @@ class CallOption:
     most: float | None = None
     required: bool = False
     each: bool = False
-    is_file: bool = False
+    is_list: bool = False
     several: bool = False
     aliases: tuple[str, ...] = ()
     default: bool = False
@@ -117,7 +118,39 @@ WORDS = CallOption(
     help="a JSON file with the words of an image and their boxes",
     required=True,
     each=True,
-    is_file=True,
+    is_list=True,
+)
+POINTS = CallOption(
+    name="points",
+    metavar="X,Y",
+    help='points of an object in each INPUT, in pixels: "X,Y X,Y", with ; between objects',
+    each=True,
+    is_list=True,
+    aliases=("input_points",),
+)
+POINT_LABELS = CallOption(
+    name="point_labels",
+    metavar="1",
+    help='for each point 1, where the object is, or 0, where it is not: "1 0"',
+    each=True,
+    is_list=True,
+    aliases=("input_labels",),
+)
+BOXES = CallOption(
+    name="boxes",
+    metavar="X,Y,X,Y",
+    help='a box around each object: "LEFT,TOP,RIGHT,BOTTOM"',
+    each=True,
+    is_list=True,
+    aliases=("input_boxes",),
+)
+MULTIMASK = CallOption(
+    name="multimask",
+    flag="no_multimask",
+    type=bool,
+    help="find one mask of each object",
+    aliases=("multimask_output",),
+    default=True,
 )
 THRESHOLD = CallOption(name="threshold", type=float, metavar="F", help="the lowest score, 0 ... 1", least=0, most=1)
 LINES = CallOption(name="lines", type=bool, help="each image has several lines")
@@ -417,6 +450,15 @@ TASKS: list[TaskKind] = [
         pipelines=("depth-estimation",),
         heads={"ForDepthEstimation": None},
         output="depth:DepthOutput",
+        draws=True,
+        **_IMAGES,
+    ),
+    TaskKind(
+        name="mask-generation",
+        cls="mask_generation:GenerateMasks",
+        help="masks of the objects that --points and --boxes show; --overlay draws them on the image",
+        model="MaskGenerator",
+        options=(POINTS, POINT_LABELS, BOXES, MULTIMASK),
         draws=True,
         **_IMAGES,
     ),

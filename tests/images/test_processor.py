@@ -138,6 +138,15 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "pixtral pads": {"image_processor_type": "PixtralImageProcessor", "pad_size": {"height": 1100, "width": 1100}},
     "pixtral box": {"image_processor_type": "PixtralImageProcessor", "size": {"height": 90, "width": 200}},
+    "sam defaults": {"image_processor_type": "SamImageProcessor", "processor_class": "SamProcessor"},
+    "sam": {
+        "image_processor_type": "SamImageProcessorFast",
+        "size": {"longest_edge": 150},
+        "pad_size": {"height": 150, "width": 160},
+        "mask_size": {"longest_edge": 32},
+        "mask_pad_size": {"height": 32, "width": 32},
+    },
+    "sam alone": {"image_processor_type": "SamImageProcessor", "size": {"longest_edge": 99}, "do_pad": False},
     "detr defaults": {"image_processor_type": "DetrImageProcessor"},
     "detr int": {"image_processor_type": "DetrImageProcessor", "size": 300},
     "detr edges": {"image_processor_type": "DetrImageProcessor", "size": {"shortest_edge": 200, "longest_edge": 300}},
@@ -228,6 +237,7 @@ def test_near_the_torchvision_backend() -> None:
         ("vit pad", 480, 640, (64, 85)),
         ("vit within", 480, 640, (100, 133)),
         ("trocr", 480, 640, (384, 384)),
+        ("sam alone", 165, 330, (50, 99)),  # 49.5, and halves are rounded up
     ],
 )
 def test_sizes(config: str, height: int, width: int, expected: tuple[int, int]) -> None:

@@ -284,6 +284,22 @@ PRESETS = {
         square=False,
         crops=False,
     ),
+    # Whose long side becomes that of `size`, and which is padded to a square.
+    "Sam": Preset(
+        {
+            **_COMMON,
+            "size": {"longest_edge": 1024},
+            "resample": BILINEAR,
+            "image_mean": IMAGENET_MEAN,
+            "image_std": IMAGENET_STD,
+            "do_pad": True,
+            "pad_size": {"height": 1024, "width": 1024},
+            "mask_size": None,
+            "mask_pad_size": None,
+        },
+        square=False,
+        crops=False,
+    ),
     "PPDocLayoutV2": _PP_DOCLAYOUT,
     "PPDocLayoutV3": _PP_DOCLAYOUT,
     # Where it enlarges, transformers takes the pixels of the first row and column from the last ones; zoo does not.

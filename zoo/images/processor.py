@@ -135,6 +135,10 @@ class ImageProcessor:
             values["size"] = {f"{near}_height": height, f"{near}_width": width, "step": values["ensure_multiple_of"]}
         if "resize_short" in preset.defaults and values["resize_short"] is not None:
             values["size"] = {"rounded_shortest_edge": values["resize_short"], "step": values["size_divisor"] or 1}
+        if "mask_pad_size" in preset.defaults:
+            if not isinstance(values["size"], dict) or values["size"].keys() != {"longest_edge"}:
+                raise UnsupportedError(f"size = {values['size']!r} for {name}ImageProcessor, expected a longest_edge")
+            values["size"] = {"rounded_longest_edge": values["size"]["longest_edge"]}
         if preset.keeps_shape:
             values["size"] = {"longest_edge": max(read_height_width("size", values["size"]))}
         if "crop_pct" in preset.defaults:

@@ -104,6 +104,12 @@ def _by_long_edge(size: dict[str, int], height: int, width: int) -> tuple[int, i
     return round(scale * height), round(scale * width)
 
 
+def _by_rounded_long_edge(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """SAM's rule: the long side becomes `rounded_longest_edge`; both sides are rounded, halves up."""
+    scale = size["rounded_longest_edge"] / max(height, width)
+    return int(height * scale + 0.5), int(width * scale + 0.5)
+
+
 def _fit_within(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     """The largest size of the same shape within `max_height` x `max_width`."""
     scale = min(size["max_height"] / height, size["max_width"] / width)
@@ -199,6 +205,7 @@ RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]
     frozenset({"shortest_edge", "longest_edge"}): _short_and_long,
     frozenset({"shortest_edge", "longest_edge", "step"}): _short_and_long_in_steps,
     frozenset({"longest_edge"}): _by_long_edge,
+    frozenset({"rounded_longest_edge"}): _by_rounded_long_edge,
     frozenset({"max_height", "max_width"}): _fit_within,
     frozenset({"most_height", "most_width", "patch_height", "patch_width"}): _within_in_patches,
     frozenset({"patch_size", "max_num_patches"}): _of_patches,

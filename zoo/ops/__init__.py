@@ -32,8 +32,10 @@ from .dispatch import to_numpy as to_numpy
 from .inputs import as_hidden_states as as_hidden_states
 from .inputs import as_ids as as_ids
 from .inputs import as_key_mask as as_key_mask
+from .inputs import as_labels as as_labels
 from .inputs import as_mask as as_mask
 from .inputs import as_pixels as as_pixels
+from .inputs import as_points as as_points
 from .inputs import as_samples as as_samples
 from .memory_budget import charge
 from .memory_budget import memory_budget as memory_budget

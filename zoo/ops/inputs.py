@@ -79,6 +79,16 @@ def as_samples(x: Any, like: Array) -> Array:
     return backend(like).as_pixels(x, like)
 
 
+def as_points(x: np.ndarray, like: Array) -> Array:
+    """Numbers that have been checked, as float32 on the device of `like`, whatever its dtype is."""
+    return backend(like).as_points(x, like)
+
+
+def as_labels(x: np.ndarray, like: Array) -> Array:
+    """Whole numbers that have been checked, of which some are below 0, as int64 on the device of `like`."""
+    return backend(like).as_ids(x.astype(np.int64), like)
+
+
 def _all_finite(x: Any) -> bool:
     if not isinstance(x, np.ndarray):
         # No value can be read while a CUDA graph is captured.

@@ -23,6 +23,10 @@ PIPELINE_NAMES = {
     "show_progress_bar": "progress",
     "top_n": "top_k",
     "labels": "candidate_labels",
+    "input_points": "points",
+    "input_labels": "point_labels",
+    "input_boxes": "boxes",
+    "multimask_output": "multimask",
 }
 # Their names of the inputs.
 INPUT_NAMES = ("inputs", "sequences", "text_inputs", "image", "images")

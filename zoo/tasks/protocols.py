@@ -18,6 +18,7 @@ from ..inputs.dual_encoder import Logits as Logits
 from ..inputs.encoder_decoder import EncoderDecoder as EncoderDecoder
 from ..inputs.grounding import GroundedDetector as GroundedDetector
 from ..inputs.grounding import GroundedOutput as GroundedOutput
+from ..inputs.mask_generation import MaskGenerator as MaskGenerator
 from ..typing import Array
 
 

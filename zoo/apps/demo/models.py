@@ -21,11 +21,11 @@ TABS = {
     "embed": ("embed", "sentence-transformers/all-MiniLM-L6-v2"),
     "chat": ("generate", "stories260k"),
 }
-# Further tabs, each made from its task's row: those of --model.  A page has no place for a file of words and boxes.
+# Further tabs, each made from its task's row: those of --model.  A page has no place for lists of words or points.
 ROWS: dict[str, TaskKind] = {
     kind.name: kind
     for kind in TASKS
-    if kind.name not in TABS and not kind.streams and not any(one.is_file for one in kind.options)
+    if kind.name not in TABS and not kind.streams and not any(one.is_list for one in kind.options)
 }
 
 

@@ -51,8 +51,8 @@ def _check_value(option: CallOption, value: Any) -> None:
     if value in option.texts:
         return
     if option.type is str:  # a text, or a list: of labels, of second texts, of words with their boxes
-        fits, expected = isinstance(value, list if option.is_file else (str, list)), "a text or a list"
-        expected = "a list" if option.is_file else expected
+        fits, expected = isinstance(value, list if option.is_list else (str, list)), "a text or a list"
+        expected = "a list" if option.is_list else expected
     else:
         fits = isinstance(value, NUMBERS[option.type]) and (option.type is bool or not isinstance(value, bool))
         expected = {int: "a whole number", float: "a number", bool: "true or false"}[option.type]
@@ -144,7 +144,7 @@ def _part(kind: TaskKind, name: str, value: Any, at: int, step: int, count: int)
     option = kind.option(name)
     if option is None or not option.each:
         return value
-    if not isinstance(value, list) or (option.is_file and count == 1):  # of one input
+    if not isinstance(value, list) or (option.is_list and count == 1):  # of one input
         return [value] * min(step, count - at)
     if len(value) != count:
         raise ApiError(400, f"parameters: {len(value)} {name} for {count} inputs, expected one for each")

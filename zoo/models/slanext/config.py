@@ -8,14 +8,15 @@ from typing import Any, ClassVar
 
 from ...config import Config, read_part
 from ...errors import ConfigError
-from ..got_ocr2.config import GotOcr2VisionConfig
+from ..sam.config import SamVisionConfig
 from ..slanet.config import MAX_TOKENS
 
 
 @dataclass(frozen=True, kw_only=True)
-class SLANeXtVisionConfig(GotOcr2VisionConfig):
+class SLANeXtVisionConfig(SamVisionConfig):
     model_type: str = "slanext_vision"
     image_size: int | list[int] | tuple[int, ...] = 512
+    mlp_dim: int = 3072
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,5 @@
-"""SLANeXt: SAM's encoder (Kirillov et al. 2023, https://arxiv.org/abs/2304.02643), as in GOT-OCR 2.0, and the head of
-SLANet, which writes a table's structure, token by token of HTML.
+"""SLANeXt: SAM's encoder (Kirillov et al. 2023, https://arxiv.org/abs/2304.02643), and the head of SLANet, which writes
+a table's structure, token by token of HTML.
 
 Images have the config's size.  Channels come last.
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...inputs import ImageInputs, ImageModel
 from ...nn import Conv2d, Module
 from ...weights import NameMap, Weights
-from ..got_ocr2.model import VisionTower
+from ..sam.vision import VisionEncoder
 from ..slanet.model import StructureHead, TableStructureOutput
 from .config import SLANeXtConfig
 
@@ -25,7 +25,7 @@ class SLANeXtForTableRecognition(ImageModel):
 
     def __init__(self, w: Weights, cfg: SLANeXtConfig):
         self.config, C, N = cfg, cfg.post_conv_in_channels, cfg.post_conv_out_channels
-        self.vision = VisionTower(w / "backbone.vision_tower", cfg.vision_config)
+        self.vision = VisionEncoder(w / "backbone.vision_tower", cfg.vision_config)
         self.reduce = Conv2d(w / "backbone.post_conv", C, N, 3, stride=2, padding=1, bias=False)
         self.head = StructureHead(w / "head", cfg)
 

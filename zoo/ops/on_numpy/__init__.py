@@ -177,6 +177,10 @@ def as_pixels(x, like):
     return np.asarray(x, dtype=like.dtype)
 
 
+def as_points(x: Any, like: np.ndarray) -> np.ndarray:
+    return np.asarray(x, np.float32)
+
+
 def to_numpy(x: np.ndarray) -> np.ndarray:
     return np.asarray(x, np.float32 if x.dtype == np.float16 else None, order="C")
 

@@ -197,6 +197,10 @@ def as_pixels(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
     return _to_device_of(x, like, like.dtype)
 
 
+def as_points(x: np.ndarray | Tensor, like: Tensor) -> Tensor:
+    return _to_device_of(x, like, torch.float32)
+
+
 def to_numpy(x: Tensor) -> np.ndarray:
     x = x.detach().cpu()
     return (x.float() if x.dtype in (torch.bfloat16, torch.float16) else x).contiguous().numpy()

@@ -19,6 +19,7 @@ from .arrays import (
     as_ids,
     as_mask,
     as_pixels,
+    as_points,
     assign_,
     bucket,
     cat,

@@ -234,6 +234,10 @@ def as_pixels(x: Any, like: Symbol) -> Symbol:
     return x.to(FLOAT) if isinstance(x, Symbol) else constant(like.graph, np.asarray(x, np.float32))
 
 
+def as_points(x: Any, like: Symbol) -> Symbol:
+    return as_pixels(x, like)
+
+
 def all_true(mask: Symbol) -> bool:
     return mask.is_constant and bool(mask.value.all())
 
