@@ -111,6 +111,8 @@ OF_PARTS = (
     "owlvit",
     "owlv2",
     "sam",
+    "sam2",
+    "sam2_video",
 )
 
 

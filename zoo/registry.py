@@ -158,6 +158,17 @@ _CLIP_TEXT = Family(
 _CLIP_VISION = replace(_CLIP_TEXT, prefix="CLIPVision", reads=("image",), processor="CLIPImageProcessor")
 
 
+_SAM2 = Family(
+    module="zoo.models.sam2",
+    prefix="Sam2",
+    heads=("Model",),
+    tasks={"Model": "mask-generation"},
+    reads=("image",),
+    processor="Sam2ImageProcessor",
+    stages={"layer": "vision_encoder.backbone.blocks"},
+)
+
+
 # model_type of files with code of their own -> the family of the same architecture, and a checkpoint in its form.
 NATIVE_TYPES: dict[str, tuple[str, str]] = {
     "GOT": ("got_ocr2", "stepfun-ai/GOT-OCR-2.0-hf"),
@@ -481,6 +492,8 @@ FAMILIES: dict[str, Family] = {
         processor="SamImageProcessor",
         stages={"layer": "vision_encoder.layers"},
     ),
+    "sam2": _SAM2,
+    "sam2_video": replace(_SAM2, prefix="Sam2Video"),
     "clip": _two_towers("clip", "CLIP"),
     "chinese_clip": replace(
         _two_towers("chinese_clip", "ChineseCLIP"),

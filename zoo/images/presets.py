@@ -300,6 +300,19 @@ PRESETS = {
         square=False,
         crops=False,
     ),
+    # transformers resizes bytes by torchvision, not by Pillow: the two differ by a grey level.
+    "Sam2": Preset(
+        {
+            **_COMMON,
+            "size": {"height": 1024, "width": 1024},
+            "resample": BILINEAR,
+            "image_mean": IMAGENET_MEAN,
+            "image_std": IMAGENET_STD,
+            "mask_size": None,
+        },
+        crops=False,
+        pads=False,
+    ),
     "PPDocLayoutV2": _PP_DOCLAYOUT,
     "PPDocLayoutV3": _PP_DOCLAYOUT,
     # Where it enlarges, transformers takes the pixels of the first row and column from the last ones; zoo does not.

@@ -86,7 +86,7 @@ class MaskGenerator(Pretrained):
         if unknown:
             self.refuse(next(iter(unknown)), ("pixel_values", *self.inputs), is_known=False)
         features = self.embed(pixel_values) if image_embeddings is None else self.place_features(image_embeddings)
-        prompts = self.prompts(len(features[0]), input_points, input_labels, input_boxes, input_masks)
+        prompts = self.prompts(len(features.image_embeddings), input_points, input_labels, input_boxes, input_masks)
         return self.choose_masks(self.runner.run(self.masks, features, prompts), multimask_output)
 
     def embed(self, pixel_values: Any) -> Any:
@@ -96,8 +96,10 @@ class MaskGenerator(Pretrained):
     def place_features(self, features: Any) -> Any:
         """The result of `embed`, checked and placed beside the weights; of one array the record of it."""
         kind: Any = type(self).record
-        given = features if isinstance(features, kind) else kind(features)
-        (h, w), x = self.vision_model.config.grid, given[0]
+        given = features if isinstance(features, kind) or len(kind._fields) > 1 else kind(features)
+        if not isinstance(given, kind):
+            raise InputError(f"image_embeddings are of type {type(given).__name__}, expected what `embed` returns")
+        (h, w), x = self.vision_model.config.grid, given.image_embeddings
         shape = (h, w, self.config.mask_decoder_config.hidden_size)
         if getattr(x, "ndim", 0) != 4 or tuple(x.shape[1:]) != shape:
             raise InputError(f"image_embeddings have shape {np.shape(x)}, expected (images, {h}, {w}, {shape[2]})")
@@ -175,9 +177,6 @@ class MaskGenerator(Pretrained):
             GraphMethod("model", self.masks, (features, prompts)),
         ]
 
-    def forward(self, p: ImageInputs, prompts: PromptInputs) -> MaskOutput:
-        return self.masks(self.image_features(p), prompts)
-
     def image_features(self, p: ImageInputs) -> Any:
         """-> the class's `record`."""
         raise NotImplementedError
@@ -190,6 +189,24 @@ class MaskGenerator(Pretrained):
         """The masks of a call among those of `masks`."""
         own = slice(1, None) if multimask_output else slice(0, 1)
         return output._replace(iou_scores=output.iou_scores[:, :, own], pred_masks=output.pred_masks[:, :, own])
+
+
+def most_stable(output: Any, delta: float, least: float) -> Any:
+    """One mask of each object: the first, or, where too much of it is near 0, that with the best score of the others.
+
+    least: of the pixels above -delta the part above delta from which on the first mask is taken.
+    """
+    masks, scores = output.pred_masks, ops.to_numpy(output.iou_scores)
+    N, M, J, y, x = masks.shape
+    first = ops.to_numpy(masks[:, :, 0])
+    inner, outer = (np.float32((first > level).sum((2, 3))) for level in (delta, -delta))
+    is_stable = np.divide(inner, outer, out=np.ones_like(inner), where=outer > 0) >= least
+    best = np.where(is_stable, 0, 1 + scores[:, :, 1:].argmax(2)).reshape(-1, 1)
+    index = ops.as_labels(best, masks)
+    return output._replace(
+        iou_scores=ops.take_rows(output.iou_scores.reshape(-1, J, 1), index).reshape(N, M, 1),
+        pred_masks=ops.take_rows(masks.reshape(-1, J, y * x), index).reshape(N, M, 1, y, x),
+    )
 
 
 def _numbers(x: Any, name: str, B: int, rest: tuple[int, ...]) -> np.ndarray:

@@ -8,6 +8,7 @@ tokens of prompts, T tokens in all, J masks of an object.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ... import ops
 from ...inputs import ImageInputs
@@ -159,31 +160,51 @@ class FeedForward(Module):
 class MaskDecoder(Module):
     """Each mask has a token, of which a vector is made whose products with the pixels are the mask."""
 
+    transformer_class = TwoWayTransformer
+
     def __init__(self, w: Weights, cfg: SamMaskDecoderConfig):
         C, J = cfg.hidden_size, cfg.num_multimask_outputs + 1
         self.iou_token = w.get("iou_token.weight", (1, C))
         self.mask_tokens = w.get("mask_tokens.weight", (J, C))
-        self.transformer = TwoWayTransformer(w / "transformer", cfg)
-        self.up, self.up_norm = (
-            ConvTranspose2d(w / "upscale_conv1", C, C // 4, 2, 2),
-            LayerNorm(w / "upscale_layer_norm", C // 4, NORM_EPS),
-        )
-        self.up_again = ConvTranspose2d(w / "upscale_conv2", C // 4, C // 8, 2, 2, act="gelu")
+        self.transformer = self.transformer_class(w / "transformer", cfg)
+        self.up = ConvTranspose2d(w / "upscale_conv1", C, C // 4, 2, 2)
+        self.up_norm = LayerNorm(w / "upscale_layer_norm", C // 4, NORM_EPS)
+        self.up_again = ConvTranspose2d(w / "upscale_conv2", C // 4, C // 8, 2, 2)
         self.of_masks = [FeedForward(w / "output_hypernetworks_mlps" / i, C, C, C // 8, 3) for i in range(J)]
         self.iou = FeedForward(w / "iou_prediction_head", C, cfg.iou_head_hidden_dim, J, cfg.iou_head_depth)
 
     def __call__(self, x: Array, positions: Array, prompts: Array) -> MaskOutput:
         """x (N, h, w, C), positions (h w, C), prompts (N, M, P, C) -> J masks of each object."""
-        (N, h, w, C), (_, M, P, _) = x.shape, prompts.shape
-        x = (x.reshape(N, 1, h * w, C) + ops.zeros((1, M, 1, 1), x)).reshape(-1, h * w, C)
-        own = ops.cat([self.iou_token, self.mask_tokens], 0)[None] + ops.zeros((x.shape[0], 1, 1), x)
+        t, pixels = self.decode(ops.cat([self.iou_token, self.mask_tokens], 0), x, positions, prompts)
+        return MaskOutput(*self.read(t, pixels, prompts))
+
+    def decode(
+        self, own: Array, x: Array, positions: Array, prompts: Array, finer: Array | None = None, finest: Any = None
+    ) -> tuple[Array, Array]:
+        """The decoder's own tokens (T - P, C) before those of prompts, and what is added to the pixels on their way up,
+        (N, 2 h, 2 w, C / 4) and (N, 4 h, 4 w, C / 8) -> tokens (R, T, C), pixels (R, 4 h, 4 w, C / 8).
+        """
+        (_, h, w, C), (_, M, P, _) = x.shape, prompts.shape
+        x = per_object(x, M).reshape(-1, h * w, C)
+        own = own[None] + ops.zeros((x.shape[0], 1, 1), x)
         t, x = self.transformer(ops.cat([own, prompts.reshape(-1, P, C)], 1), x, positions)
-        pixels = ops.activate(self.up_norm(self.up(x.reshape(-1, h, w, C))), "gelu")
-        pixels = self.up_again(pixels)  # (R, 4 h, 4 w, C / 8)
+        y = self.up(x.reshape(-1, h, w, C))
+        y = self.up_again(ops.activate(self.up_norm(y if finer is None else y + per_object(finer, M)), "gelu"))
+        return t, ops.activate(y if finest is None else y + per_object(finest, M), "gelu")
+
+    def read(self, t: Array, pixels: Array, prompts: Array) -> tuple[Array, Array]:
+        """Tokens (R, T, C), of the scores and then of the masks, and pixels (R, y, x, C / 8) -> scores (N, M, J), masks
+        (N, M, J, y, x).
+        """
         vectors = ops.cat([mlp(t[:, i + 1 : i + 2]) for i, mlp in enumerate(self.of_masks)], 1)  # (R, J, C / 8)
-        J, y, x_ = len(self.of_masks), 4 * h, 4 * w
-        masks = ops.scores(vectors[:, :, None], pixels.reshape(-1, y * x_, 1, C // 8))
-        return MaskOutput(self.iou(t[:, 0]).reshape(N, M, J), masks.reshape(N, M, J, y, x_))
+        (_, y, x, c), (N, M), J = pixels.shape, prompts.shape[:2], len(self.of_masks)
+        masks = ops.scores(vectors[:, :, None], pixels.reshape(-1, y * x, 1, c))
+        return self.iou(t[:, 0]).reshape(N, M, J), masks.reshape(N, M, J, y, x)
+
+
+def per_object(x: Array, M: int) -> Array:
+    """What is of an image, for each of its objects: (N, Y, X, C) -> (N M, Y, X, C)."""
+    return (x[:, None] + ops.zeros((1, M, 1, 1, 1), x)).reshape(-1, *x.shape[1:])
 
 
 class SamModel(MaskGenerator):
@@ -207,3 +228,6 @@ class SamModel(MaskGenerator):
         x = features.image_embeddings + self.prompt_encoder.dense(prompts.input_masks)
         positions = fourier_features(ops.centres(self.config.vision_config.grid, x), self.directions)
         return self.mask_decoder(x, positions, self.prompt_encoder(prompts))
+
+    def forward(self, p: ImageInputs, prompts: PromptInputs) -> MaskOutput:
+        return self.masks(self.image_features(p), prompts)
