@@ -118,7 +118,7 @@ def _batch(model: Any, folder: Path, seed: int) -> Batch:
     batch = next((batch for batch in found if "bool_masked_pos" in batch.arrays), found[0])
     if loss_of(model.architecture, model.config.model_type) == "span":
         batch = batch._replace(arrays={k: v for k, v in batch.arrays.items() if k != "attention_mask"})
-    if {"input_ids", "pixel_values"} <= batch.arrays.keys():  # pairs
+    if any({"input_ids", name} <= batch.arrays.keys() for name in ("pixel_values", "input_features")):  # pairs
         count = min(map(len, batch.arrays.values()))
         batch = batch._replace(arrays={k: v[:count] for k, v in batch.arrays.items()})
     return batch
@@ -206,6 +206,7 @@ LABELS: dict[str, Callable[[Any, dict[str, np.ndarray], np.random.Generator], An
     "segmentation": _segments,
     "objects": _objects,
     "pairs": lambda cfg, arrays, rng: None,
+    "pairs of texts and sounds": lambda cfg, arrays, rng: None,
 }
 
 
@@ -232,7 +233,7 @@ def _reference_gradients(reference: Reference, batch: Batch, labels: Any, folder
         decoder = reference.config.get("decoder", {})
         start, padding = (reference.config.get(k, decoder.get(k)) for k in ("decoder_start_token_id", "pad_token_id"))
         options["decoder_input_ids"] = shift_right(torch.as_tensor(labels), start, padding)
-    elif {"input_ids", "pixel_values"} <= options.keys():
+    elif any({"input_ids", name} <= options.keys() for name in ("pixel_values", "input_features")):
         options["return_loss"] = True
     before = torch.get_default_dtype()
     torch.set_default_dtype(reference.dtype)  # in which its losses make their constants

@@ -245,7 +245,7 @@ class Reference:
             fields.pop("pooler_output", None)
         if self.architecture.endswith("ForImageClassification") and "logits" not in fields:  # PP-LCNet's name for them
             fields["logits"] = fields.pop("last_hidden_state")
-        if "pixel_values" not in arrays:
+        if not {"pixel_values", "input_features"} & arrays.keys():
             return number_fields(fields, _numpy)
         if fields.get("pooler_output") is not None and fields["pooler_output"].ndim == 4:  # of a ResNet: 1 x 1 pixels
             fields["pooler_output"] = fields["pooler_output"].flatten(1)

@@ -101,6 +101,7 @@ OF_PARTS = (
     "llava",
     "mistral3",
     "metaclip_2",
+    "clap",
     "gemma3",
     "paligemma",
     "parakeet_ctc",

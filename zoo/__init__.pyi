@@ -38,6 +38,7 @@ from .tasks.text2text import Summarize, Text2Text, Translate
 from .tasks.transcribe import Transcribe
 from .tasks.window_transcribe import WindowTranscribe
 from .tasks.zero_shot import ZeroShot
+from .tasks.zero_shot_audio import AudioEmbed, ZeroShotAudio
 from .tasks.zero_shot_detect import ZeroShotDetect
 from .tasks.zero_shot_image import DualEmbed, ZeroShotImage
 
@@ -47,7 +48,7 @@ __version__: str
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["embed"], **options: Unpack[LoadOptions]
-) -> Embed | ImageEmbed | DualEmbed: ...
+) -> Embed | AudioEmbed | ImageEmbed | DualEmbed: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["sentence-similarity"], **options: Unpack[LoadOptions]) -> Embed: ...
 @overload
@@ -120,6 +121,10 @@ def load(
 def load(
     name_or_folder: Name, *, task: Literal["audio-classification"], **options: Unpack[LoadOptions]
 ) -> AudioClassify: ...
+@overload
+def load(
+    name_or_folder: Name, *, task: Literal["zero-shot-audio-classification"], **options: Unpack[LoadOptions]
+) -> ZeroShotAudio: ...
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["image-feature-extraction"], **options: Unpack[LoadOptions]

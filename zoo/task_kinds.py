@@ -394,6 +394,22 @@ TASKS: list[TaskKind] = [
         **_AUDIO,
     ),
     TaskKind(
+        name="zero-shot-audio-classification",
+        cls="zero_shot_audio:ZeroShotAudio",
+        help="the scores of --labels A,B,C for each audio file, by a model of texts and sounds (CLAP)",
+        model="AudioTextEncoder",
+        output="SoundLogits",
+        options=(LABELS, TEMPLATE),
+        **_AUDIO,
+    ),
+    TaskKind(
+        name="embed",
+        cls="zero_shot_audio:AudioEmbed",
+        help="a vector for each audio file, or for each INPUT that is a text (CLAP)",
+        borrows="zero-shot-audio-classification",
+        **_AUDIO,
+    ),
+    TaskKind(
         name="embed",
         cls="image_embed:ImageEmbed",
         help="a vector for each INPUT",

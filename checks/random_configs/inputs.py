@@ -10,6 +10,7 @@ from parity.specs import spec_class
 from parity.specs.siglip2 import PatchSpec
 from zoo.inputs import ChoiceModel, ImageModel, TextModel
 from zoo.inputs.audio import AudioModel
+from zoo.inputs.audio_text import SpectrogramModel
 from zoo.inputs.encoder_decoder import ReadTwice
 from zoo.inputs.frames import FrameModel
 from zoo.inputs.grounding import GroundedDetector
@@ -41,10 +42,14 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
         return _images(model, rng)
     if isinstance(model, AudioModel):
         return Arguments({"input_features": _sounds(model.config, rng)})
+    if isinstance(model, SpectrogramModel):
+        found = model.example(int(rng.integers(1 << 30)), rows=int(rng.integers(1, 3)))
+        W = int(rng.choice([model.config.max_frames, *rng.integers(1, model.config.max_frames + 1, 2)]))
+        return Arguments({**found, "input_features": found["input_features"][..., -W:]})
     if isinstance(model, WaveformModel | FrameModel):
         sizes = {"seed": int(rng.integers(1 << 30)), "rows": int(rng.integers(1, 4)), "length": int(rng.integers(1, 9))}
         return Arguments(model.example(**sizes))
-    kinds = TextModel | ImageModel | AudioModel | WaveformModel
+    kinds = TextModel | ImageModel | AudioModel | SpectrogramModel | WaveformModel
     parts = {name: part for name, part in vars(model).items() if isinstance(part, kinds)}
     parts = parts or {name: getattr(model, name) for name in getattr(model, "parts", ())}
     decoder, found, taken = parts.pop("decoder", None), Arguments({}), getattr(model, "arguments", ())
@@ -67,7 +72,7 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
     )
 
 
-PIXELS = ("pixel_values", "input_features", "input_values")
+PIXELS = ("pixel_values", "input_features", "is_longer", "input_values")
 
 
 def _length(most: int, rng: np.random.Generator) -> int:

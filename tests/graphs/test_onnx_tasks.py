@@ -17,6 +17,7 @@ pytest.importorskip("onnx", reason="needs onnx, which writes the graphs")
 pytest.importorskip("onnxruntime", reason="needs onnxruntime, which runs the graphs")
 
 LINES = ["Anna went to Rome.", "So did the boy who sat in front of her, who had never been so far from home."]
+SOUND = np.random.default_rng(0).uniform(-0.1, 0.1, 20_000).astype(np.float32)
 IMAGE = np.random.default_rng(0).integers(0, 255, (60, 90, 3), np.uint8)
 
 
@@ -38,6 +39,7 @@ TASKS = {
     "segment": ("beit-base-finetuned-ade-640-640", lambda task: (lambda one: (one.mask, one.labels))(task(IMAGE))),
     "detect": ("table-transformer-detection", lambda task: [shares(IMAGE, *task([IMAGE, IMAGE[:50]], threshold=0.0))]),
     "read": ("trocr-small-printed", lambda task: task([IMAGE], max_new_tokens=8, num_beams=2)),
+    "zero-shot-audio-classification": ("clap-htsat-fused", lambda task: task([SOUND, SOUND[:9000]], "cat, water")),
     "zero-shot-image-classification": ("clip-vit-base-patch32", lambda task: task([IMAGE, IMAGE[:50]], "cat, water")),
     "zero-shot-object-detection": (
         "owlv2-base-patch16-ensemble",

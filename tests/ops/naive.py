@@ -424,7 +424,7 @@ def _resized(x, count, mode):
         if mode == "bilinear":
             at = max(at, 0.0)
         first = math.floor(at)
-        taps = {first + k: _cubic(at - first - k) for k in (-1, 0, 1, 2)} if mode == "bicubic" else {}
+        taps = {first + k: _cubic(at - first - k) for k in (-1, 0, 1, 2)} if mode.startswith("bicubic") else {}
         taps = taps or {first: 1 - (at - first), first + 1: at - first}
         out.append(sum(w * x[min(max(k, 0), N - 1)] for k, w in taps.items()))
     return np.stack(out)

@@ -153,7 +153,7 @@ def test_windows(shift):
 
 
 @pytest.mark.parametrize(
-    "mode", ["bilinear", "bilinear corners", "bicubic", "bilinear antialias", "bicubic antialias", "nearest"]
+    "mode", [f"{kind}{how}" for kind in ("bilinear", "bicubic") for how in ("", " corners", " antialias")] + ["nearest"]
 )
 def test_interpolate(mode):
     def both(f):

@@ -14,7 +14,7 @@ from zoo import ops
 from zoo.errors import InputError, UnsupportedError
 from zoo.ops.on_numpy import conv, conv1d, winograd
 
-MODES = ("bilinear", "bilinear corners", "bicubic", "bilinear antialias", "bicubic antialias")
+MODES = ("bilinear", "bilinear corners", "bicubic", "bicubic corners", "bilinear antialias", "bicubic antialias")
 
 
 @pytest.fixture(autouse=True)

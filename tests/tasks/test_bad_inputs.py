@@ -59,6 +59,8 @@ TASKS: dict[str, tuple[str, str, Callable[[Any, list[Any]], Any]]] = {
     "embed both": ("images", "clip-vit-base-patch32", lambda task, given: task(given)),
     "automatic-speech-recognition": ("audio", "whisper-base", lambda task, given: task(given, temperature=0)),
     "audio-classification": ("audio", "whisper-classifier", lambda task, given: task(given, batch_size=2)),
+    "zero-shot-audio-classification": ("audio", "clap-htsat-unfused", lambda task, given: task(given, LABELS)),
+    "embed sounds": ("audio", "clap-htsat-unfused", lambda task, given: task(given, batch_size=3)),
 }
 KINDS: dict[str, tuple[list[Any], list[Any]]] = {
     "texts": (TEXTS, NO_TEXTS),

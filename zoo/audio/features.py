@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -118,13 +118,33 @@ class FeatureExtractor:
 
 def slaney_filters(bins: int, size: int, sampling_rate: int, highest: float) -> np.ndarray:
     """Triangles of equal area over the frequencies (N, size / 2 + 1), on Slaney's mel scale, up to `highest` Hz."""
-    most = LOG_MEL + np.log(highest / LOG_FROM) / LOG_STEP
-    mels = np.linspace(0.0, most, bins + 2)
-    edges = np.where(mels < LOG_MEL, 200.0 * mels / 3.0, LOG_FROM * np.exp(LOG_STEP * (mels - LOG_MEL)))
+    return mel_filters(bins, size, sampling_rate, 0.0, highest)
+
+
+def mel_filters(
+    bins: int,
+    size: int,
+    sampling_rate: int,
+    lowest: float,
+    highest: float,
+    scale: Literal["slaney", "htk"] = "slaney",
+    equal_areas: bool = True,
+) -> np.ndarray:
+    """Triangles over the frequencies (N, size / 2 + 1), from `lowest` to `highest` Hz, on a mel scale."""
+    if scale == "htk":
+        least, most = (2595.0 * np.log10(1.0 + hertz / 700.0) for hertz in (lowest, highest))
+        edges = 700.0 * (10.0 ** (np.linspace(least, most, bins + 2) / 2595.0) - 1.0)
+    else:
+        least, most = (
+            3.0 * hertz / 200.0 if hertz < LOG_FROM else LOG_MEL + np.log(hertz / LOG_FROM) / LOG_STEP
+            for hertz in (lowest, highest)
+        )
+        mels = np.linspace(least, most, bins + 2)
+        edges = np.where(mels < LOG_MEL, 200.0 * mels / 3.0, LOG_FROM * np.exp(LOG_STEP * (mels - LOG_MEL)))
     at = np.linspace(0, sampling_rate // 2, size // 2 + 1)
     slopes, width = edges[:, None] - at, np.diff(edges)[:, None]
     triangles = np.maximum(0, np.minimum(-slopes[:-2] / width[:-1], slopes[2:] / width[1:]))
-    return triangles * (2.0 / (edges[2:] - edges[:-2]))[:, None]
+    return triangles * (2.0 / (edges[2:] - edges[:-2]))[:, None] if equal_areas else triangles
 
 
 def normal(logs: np.ndarray, highest: float) -> np.ndarray:

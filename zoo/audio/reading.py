@@ -19,6 +19,8 @@ from ..optional import import_optional
 
 # FFmpeg's names of the formats that are read: none of its playlists, which name other files and addresses to open.
 FORMATS = "aac,ac3,aiff,amr,asf,au,avi,caf,flac,matroska,webm,mov,mp4,m4a,mp3,mpegts,ogg,w64,wav"
+# The ends of files' names that are those of recordings.
+SUFFIXES = (".wav", ".mp3", ".flac", ".ogg", ".opus", ".m4a", ".aac", ".aiff", ".amr", ".wma", ".mp4", ".mkv", ".webm")
 BLOCK = 1 << 20  # bytes of samples
 HOURS, BYTES, MAX_HOURS = 1, 20, 100  # a recording may last HOURS plus a second for each BYTES, at most MAX_HOURS
 

@@ -111,11 +111,12 @@ def interpolate(x: Array, size: Sequence[int], mode: str = "bilinear") -> Array:
 
     x (B, Y, X, C) -> (B, *size, C).  mode: "bilinear", "bicubic" (a = -0.75), both without antialiasing;
     "bilinear antialias", "bicubic antialias" (a = -0.5), which average over all pixels that become one (torch's
-    antialias=True); "bilinear corners", in which pixels are points, and those in the corners stay there (torch's
-    align_corners=True); or "nearest" (torch's: pixel floor(i * before / after), in float32), which takes arrays of any
-    type, such as masks.
+    antialias=True); "bilinear corners", "bicubic corners" (a = -0.75), in which pixels are points, and those in the
+    corners stay there (torch's align_corners=True); or "nearest" (torch's: pixel floor(i * before / after), in
+    float32), which takes arrays of any type, such as masks.
     """
-    modes = ("bilinear", "bilinear corners", "bicubic", "bilinear antialias", "bicubic antialias", "nearest")
+    modes = ("bilinear", "bilinear corners", "bilinear antialias", "nearest")
+    modes = (*modes, "bicubic", "bicubic corners", "bicubic antialias")
     if mode not in modes:
         raise UnsupportedError(f"interpolation {mode!r} is not implemented, expected one of {', '.join(modes)}")
     charge((x.shape[0], *size, x.shape[-1]), "an image", 4)

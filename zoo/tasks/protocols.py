@@ -13,6 +13,8 @@ from typing import Any, Protocol
 from ..generate.decoder import Decoder
 from ..inputs import ImageInputs
 from ..inputs.audio import AudioModel as AudioModel
+from ..inputs.audio_text import AudioTextEncoder as AudioTextEncoder
+from ..inputs.audio_text import SoundLogits as SoundLogits
 from ..inputs.dual_encoder import DualEncoder as DualEncoder
 from ..inputs.dual_encoder import Logits as Logits
 from ..inputs.encoder_decoder import EncoderDecoder as EncoderDecoder

@@ -11,27 +11,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..errors import InputError, ZooError
+from ..errors import ZooError
 from ..images import MAX_PIXELS, ImageInput, ImageProcessor
 from ..inputs.dual_encoder import DualEncoder
 from ..pretrained import Pretrained
 from ..text.tokenizer import Tokenizer
-from .arguments import as_texts, collect_results, map_good, stack_results
-from .base import batches, check_vocabulary, sigmoid, softmax, text_blocks
+from .arguments import collect_results, map_good, stack_results
+from .base import check_vocabulary, sigmoid, softmax
+from .dual import ComparesVectors, TextSide
 from .image_task import ImageTask, as_images, floats
-from .prompted import ENCODE_PEERS, check_peers
 from .results import Labels, Vectors
-from .vectors import Hit, as_vectors, scores, semantic_search
 from .zero_shot import rank_labels, sentences
 
 if TYPE_CHECKING:
     from ..checkpoint.files import Checkpoint
 
-BATCH_TOKENS = 4096
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
 
 
-class DualTask(ImageTask):
+class DualTask(TextSide, ImageTask):
     """A model with its image processor and its tokenizer."""
 
     tokenizer: Tokenizer
@@ -61,22 +59,6 @@ class DualTask(ImageTask):
             return list(floats(self.runner.run(self.pair.image_embeds, pixels)))
 
         return self.rows(images, compute, **options)
-
-    def embed_texts(self, texts: list[str]) -> np.ndarray:
-        """-> (B, E), vectors of length 1; what is longer than the checkpoint takes is cut."""
-        model = self.pair.text_model
-        found, at = np.empty(0), 0
-        for block in text_blocks(texts):
-            rows = self.tokenizer.encode_batch(block, max_length=model.max_positions)
-            for index in batches(rows.lengths, BATCH_TOKENS, self.tokenizer.pad_token_id is not None):
-                batch = self.tokenizer.pad(rows, index, padding=model.max_positions if model.pads_texts else True)
-                mask = None if model.pads_texts or batch.attention_mask.all() else batch.attention_mask
-                vectors = floats(self.runner.run(self.pair.text_embeds, model.tokens(batch.input_ids, mask)))
-                if not found.size:
-                    found = np.empty((len(texts), vectors.shape[1]), np.float32)
-                found[at + index] = vectors
-            at += len(block)
-        return found
 
 
 class ZeroShotImage(DualTask):
@@ -118,7 +100,7 @@ class ZeroShotImage(DualTask):
         return collect_results(rows, single)
 
 
-class DualEmbed(DualTask):
+class DualEmbed(ComparesVectors, DualTask):
     """Images and texts to vectors of length 1, whose products say how well they fit.
 
     >>> embed = zoo.load("openai/clip-vit-base-patch32", task="embed")
@@ -158,45 +140,6 @@ class DualEmbed(DualTask):
             is_one_of_many = isinstance(vector, ZooError) and not single
             found[i] = vector.about("inputs", i) if is_one_of_many else vector
         return stack_results(found, single)
-
-    def encode(
-        self,
-        inputs: ImageInput | Iterable[ImageInput],
-        batch_size: int | None = None,
-        show_progress_bar: bool | None = None,
-        *,
-        normalize_embeddings: bool = True,
-        **others: Any,
-    ) -> np.ndarray:
-        """The same as a call, with the names of `SentenceTransformer.encode`; vectors always have length 1."""
-        check_peers(others, ENCODE_PEERS, ("normalize_embeddings",))
-        if not normalize_embeddings:
-            raise InputError("normalize_embeddings is False: vectors of images and texts always have length 1 here")
-        return self(inputs, progress=show_progress_bar)
-
-    def texts(self, texts: str | Iterable[str]) -> np.ndarray:
-        """A text -> (E,), several -> (B, E), float32; every string is a text here."""
-        given, single = as_texts(texts, "texts")
-        rows = self.embed_texts(given)
-        return rows[0] if single else rows
-
-    def similarity(self, a: Any, b: Any = None) -> np.ndarray:
-        """Cosines of every pair.  a, b: images and texts, or vectors (N, E) and (M, E) -> (N, M); without b, of a."""
-        x = self._vectors_of(a, "a")
-        return scores(x, x if b is None else self._vectors_of(b, "b"))
-
-    def semantic_search(self, queries: Any, corpus: Any, *, top_k: int = 10, **options: Any) -> list[list[Hit]]:
-        """The images or texts of a corpus that are nearest to each query, the nearest first.
-
-        queries, corpus: images and texts, or vectors (N, E), (M, E).  options: as for
-        `zoo.tasks.vectors.semantic_search`.
-        """
-        x = self._vectors_of(queries, "queries")
-        return semantic_search(x, self._vectors_of(corpus, "corpus"), top_k=top_k, **options)
-
-    def _vectors_of(self, value: Any, name: str) -> np.ndarray:
-        is_array = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim <= 2
-        return as_vectors(value, name) if is_array else np.atleast_2d(self(value))
 
 
 def _is_path(text: str) -> bool:

@@ -14,21 +14,6 @@ from ...errors import InputError
 from .files import find, is_uri
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".webp", ".bmp", ".ppm", ".pgm", ".pbm")
-RECORDINGS = (
-    ".wav",
-    ".mp3",
-    ".flac",
-    ".ogg",
-    ".opus",
-    ".m4a",
-    ".aac",
-    ".aiff",
-    ".amr",
-    ".wma",
-    ".mp4",
-    ".mkv",
-    ".webm",
-)
 DOCUMENTS = (".pdf", *IMAGES)
 
 

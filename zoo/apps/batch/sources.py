@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar
 
+from ...audio.reading import SUFFIXES
 from ...errors import InputError, nearest, quantity
 from .files import open_file
-from .inputs import IMAGES, RECORDINGS, find_inputs
+from .inputs import IMAGES, find_inputs
 from .parquet_source import ParquetSource
 from .row_files import RowFiles
 from .row_source import InputPart, PartRows, RowSource, digest
@@ -135,7 +136,7 @@ class JsonLinesSource(TextSource):
 # The column of what a task reads besides texts -> its files' source, and the ends of their names.
 MEDIA: dict[str, tuple[type[FileSource], tuple[str, ...]]] = {
     IMAGE: (ImageSource, IMAGES),
-    AUDIO: (AudioSource, RECORDINGS),
+    AUDIO: (AudioSource, SUFFIXES),
 }
 KINDS: dict[str, type[RowSource]] = {
     ".parquet": ParquetSource,

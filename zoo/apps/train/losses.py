@@ -193,6 +193,18 @@ def _pairs(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     return -F.logsigmoid(signs * logits).sum(-1).mean()
 
 
+def _sound_pairs(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    """The loss of texts and sounds in pairs.  As in transformers both halves are the losses of the texts, with either
+    scale.
+    """
+    found = model(**inputs)
+    of_texts, of_sounds = widen(found.logits_per_text), widen(found.logits_per_audio).T
+    if of_texts.shape[0] != of_texts.shape[1]:
+        raise InputError(f"there are {of_texts.shape[0]} texts for {of_texts.shape[1]} sounds, expected one for each")
+    own = torch.arange(len(of_texts), device=of_texts.device)
+    return (F.cross_entropy(of_texts, own) + F.cross_entropy(of_sounds, own)) / 2
+
+
 def _written_text(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     # transformers 5 has these in the outer config, earlier versions have them in the decoder's.
     decoder, both = model.decoder.config, model.config.extra
@@ -253,6 +265,7 @@ LOSSES: dict[str, Loss] = {
     "segmentation": _segmentation,
     "objects": _detection,
     "pairs": _pairs,
+    "pairs of texts and sounds": _sound_pairs,
     "written text": _written_text,
     "characters of a recording": _characters,
 }

@@ -56,7 +56,7 @@ def taps(count: int, new: int, mode: str, dtype: np.dtype) -> tuple[np.ndarray, 
     """The indices of the samples that each of `new` is made of, and their weights: two arrays (2 or 4, new)."""
     # In the precision of the image, as in torch: the scale is rounded, then a fused multiply-add.
     real = dtype.type
-    if mode == "bilinear corners":
+    if mode.endswith("corners"):
         at = np.arange(new, dtype=dtype) * (real(count - 1) / real(max(new - 1, 1)))
     else:
         at = ((np.arange(new) + 0.5) * float(real(count) / real(new)) - 0.5).astype(dtype)
@@ -64,7 +64,7 @@ def taps(count: int, new: int, mode: str, dtype: np.dtype) -> tuple[np.ndarray, 
         at = np.maximum(at, real(0))
     first = np.floor(at)
     t = at - first
-    if mode != "bicubic":
+    if not mode.startswith("bicubic"):
         offsets, weights = [0, 1], np.stack([1 - t, t])
     else:
         a = real(-0.75)

@@ -232,7 +232,8 @@ def interpolate(x: Symbol, size: tuple[int, int], mode: str) -> Symbol:
         return x.constant(on_numpy.interpolate(x.value, size, mode))
     if mode not in _AS_RESIZE:
         for axis, count in zip((1, 2), size, strict=True):
-            x = _INTERPOLATIONS[mode](x, axis, count)
+            if not is_same(x.shape[axis], count):
+                x = _INTERPOLATIONS[mode](x, axis, count)
         return x
     sizes, how = x.graph.lengths((B, C, *size)), {"mode": "linear", "coordinate_transformation_mode": _AS_RESIZE[mode]}
     return image(x.new("Resize", [planes(x), "", "", sizes], (B, C, *size), **how))
@@ -243,13 +244,19 @@ def _take(x: Symbol, at: Symbol, axis: int) -> Symbol:
     return x.new("Gather", [x, at], (*x.shape[:axis], at.shape[0], *x.shape[axis + 1 :]), axis=axis)
 
 
-def _cubic(x: Symbol, axis: int, count: int) -> Symbol:
+def _cubic(x: Symbol, axis: int, count: int, corners: bool = False) -> Symbol:
     """Bicubic along an axis, by plain operators: ONNX Runtime's own cannot shrink images whose channels come first."""
     n, a = x.shape[axis], -0.75
-    # The place (2 i + 1) n / (2 count) - 1 / 2 of the i-th sample, as an exact integer and a fraction.
-    twice = x.constant(np.array(0)) + 2 * count
-    at = (arange(count, x) * 2 + 1) * n + count
-    first, t = at // twice - 1, (at % twice).to(FLOAT) / twice.to(FLOAT)
+    # The place of the i-th sample, as an exact integer and a fraction: i (n - 1) / (count - 1) with corners that stay,
+    # else (2 i + 1) n / (2 count) - 1 / 2.
+    before, after = (x.constant(np.array(0)) + m for m in (n, count))
+    if corners:
+        whole = after.new("Max", [after - 1, np.array(1)], ())
+        at = arange(count, x) * (before - 1) + whole
+    else:
+        whole = after * 2
+        at = (arange(count, x) * 2 + 1) * before + after
+    first, t = at // whole - 1, (at % whole).to(FLOAT) / whole.to(FLOAT)
     total = None
     for k, d in ((-1, t + 1.0), (0, t), (1, 1.0 - t), (2, 2.0 - t)):
         near = ((d * (a + 2)) - (a + 3)) * d * d + 1.0
@@ -306,6 +313,7 @@ _AS_RESIZE = {"bilinear": "half_pixel", "bilinear corners": "align_corners"}
 _INTERPOLATIONS = {
     "nearest": _nearest,
     "bicubic": _cubic,
+    "bicubic corners": partial(_cubic, corners=True),
     "bilinear antialias": _antialias,
     "bicubic antialias": partial(_antialias, cubic=True),
 }
