@@ -200,6 +200,11 @@ LABELS: dict[str, Callable[[Any, dict[str, np.ndarray], np.random.Generator], An
     "visual tokens": lambda cfg, arrays, rng: rng.integers(0, cfg.vocab_size, int(arrays["bool_masked_pos"].sum())),
     "hidden pixels": lambda cfg, arrays, rng: None,
     "classes": _classes,
+    "classes of entities": lambda cfg, arrays, rng: rng.integers(
+        0,
+        cfg.num_labels,
+        arrays["entity_ids"].shape if "entity_start_positions" in arrays else len(arrays["entity_ids"]),
+    ),
     "choice": _choices,
     "span": _spans,
     "pretraining": _pretraining,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from zoo.images import ImageProcessor
 from zoo.inputs import ChoiceModel, ImageModel, TextModel
+from zoo.inputs.entities import EntityTextModel
 from zoo.inputs.image_text import ImageTextModel
 from zoo.inputs.image_text_encoder import ImageTextToText
 from zoo.inputs.mask_generation import MaskGenerator
@@ -54,7 +55,7 @@ def _has_any(folder: Path, names: Sequence[str]) -> bool:
 def _batches(
     model: Any, tokenizer: Tokenizer | None, processor: ImageProcessor | None, pictures: Sequence[Any], seed: int
 ) -> list[Batch]:
-    if type(model).example is TextModel.example or isinstance(model, ChoiceModel):
+    if type(model).example is TextModel.example or isinstance(model, ChoiceModel | EntityTextModel):
         return texts.batches(model, tokenizer, seed)
     if type(model).example is ImageModel.example:
         square = spec_class(model.config.model_type).square

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zoo.inputs import ChoiceModel, TextModel
+from zoo.inputs.entities import EntityTextModel
 from zoo.text.tokenizer import Tokenizer
 
 from .specs import spec_class
@@ -61,6 +62,8 @@ def batches(model: TextModel, tokenizer: Tokenizer | None, seed: int) -> list[Ba
     found = [] if tokenizer is None else _of_tokenizer(model, tokenizer, limit)
     if not any(batch.name == "longest" for batch in found):
         found += _random_texts(model, limit, seed)
+    if isinstance(model, EntityTextModel):
+        found = _with_entities(model, found, seed)
     if isinstance(model, ChoiceModel):
         found = [_with_choices(batch, min(2, len(batch.arrays["input_ids"]))) for batch in found]
     config = model.config
@@ -181,6 +184,17 @@ def _random_texts(model: TextModel, limit: int, seed: int) -> list[Batch]:
 def _with_choices(batch: Batch, choices: int) -> Batch:
     arrays = {name: array.reshape(-1, choices, array.shape[-1]) for name, array in batch.arrays.items()}
     return batch._replace(arrays=arrays)
+
+
+def _with_entities(model: EntityTextModel, found: list[Batch], seed: int) -> list[Batch]:
+    """The batches with entities, after two without them where the model needs none."""
+    several = []
+    for i, batch in enumerate(found):
+        rows, length = batch.arrays["input_ids"].shape
+        entities = model.entities_of(rows, length, seed + i, padded="attention_mask" in batch.arrays)
+        several.append(batch._replace(arrays={**batch.arrays, **entities}))
+    bare = [] if model.least_entities else [batch._replace(name=f"{batch.name}, no entities") for batch in found[:2]]
+    return bare + several
 
 
 def first_rows(batch: Batch, count: int) -> Batch:

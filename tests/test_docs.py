@@ -42,6 +42,7 @@ COLBERT = "colbert-ir/colbertv2.0"
 LAYOUT = "microsoft/layoutlmv3-base-finetuned-funsd"
 STAND_INS = {
     "google-bert/bert-base-uncased": "bert-base-uncased",
+    "studio-ousia/luke-base": "luke-base",
     "colbert-ir/colbertv2.0": "bert-base-uncased",
     "naver/splade-cocondenser-ensembledistil": "bert-base-uncased",
     "cardiffnlp/twitter-roberta-base-sentiment": "twitter-roberta-base-sentiment",

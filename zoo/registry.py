@@ -288,6 +288,20 @@ FAMILIES: dict[str, Family] = {
         heads=("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"),
     ),
     "deberta": Family(module="zoo.models.deberta", prefix="Deberta", heads=_TEXT[:5]),
+    "luke": Family(
+        module="zoo.models.luke",
+        prefix="Luke",
+        heads=(
+            *_TEXT[:5],
+            "ForEntityClassification",
+            "ForEntityPairClassification",
+            "ForEntitySpanClassification",
+        ),
+        losses=dict.fromkeys(
+            ("ForEntityClassification", "ForEntityPairClassification", "ForEntitySpanClassification"),
+            "classes of entities",
+        ),
+    ),
     "esm": Family(
         module="zoo.models.esm",
         prefix="Esm",

@@ -12,6 +12,7 @@ from zoo.inputs import ChoiceModel, ImageModel, TextModel
 from zoo.inputs.audio import AudioModel
 from zoo.inputs.audio_text import SpectrogramModel
 from zoo.inputs.encoder_decoder import ReadTwice
+from zoo.inputs.entities import EntityTextModel
 from zoo.inputs.frames import FrameModel
 from zoo.inputs.grounding import GroundedDetector
 from zoo.inputs.waveform import WaveformModel
@@ -141,6 +142,12 @@ def _has_pooled_tokens(model: TextModel, ids: np.ndarray, mask: np.ndarray) -> b
 def _other_inputs(model: TextModel, rows: int, T: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Some of what a kind of input has beside texts, such as boxes and pictures of pages."""
     sizes: dict[str, Any] = {"seed": int(rng.integers(1 << 30)), "rows": rows, "length": T}
+    if isinstance(model, EntityTextModel):
+        if not model.least_entities and rng.random() < 0.4:
+            return {}
+        entities = model.entities_of(rows, T, sizes["seed"], padded=bool(rng.random() < 0.5))
+        kept = ("entity_token_type_ids",) if rng.random() < 0.3 else ()
+        return {name: array for name, array in entities.items() if name not in kept}
     of_texts = TextModel.example(model, **sizes)
     found = {name: array for name, array in model.example(**sizes).items() if name not in of_texts}
     return {name: array for name, array in found.items() if len(array) == rows and rng.random() < 0.7}

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import ops
 from ..errors import InputError, UnsupportedError, ZooError
+from ..nn import is_array
 from ..peer_names import with_keys
 from ..pretrained import Pretrained
 from .arguments import as_texts, check_count, collect_results, texts_or_errors
@@ -116,7 +117,8 @@ class FillMask(TextTask):
             return out
         model = cast("MaskedLM", self.model)
         alone = self.runner.has_weights  # else the whole model gives the words of all tokens
-        x = self.call(self.base_model, batch).last_hidden_state if alone else self.call(self.model, batch)
+        found = self.call(self.base_model if alone else self.model, batch)
+        x = found if is_array(found) else found.last_hidden_state if alone else found[0]
         for first in range(0, len(at), MASKS_AT_ONCE):
             some = slice(first, first + MASKS_AT_ONCE)
             states = x[at[some], t[some]]

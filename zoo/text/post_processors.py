@@ -97,6 +97,11 @@ def layoutlmv3(t: Tokens) -> Any:
     return _roberta(t, "cls", "sep", True, t.config.get("add_prefix_space", True))
 
 
+def luke(t: Tokens) -> Any:
+    """<s> A </s>, and </s> B </s>, with offsets of words without the space before them."""
+    return _roberta(t, "cls", "sep", True, True)
+
+
 def mpnet(t: Tokens) -> Any:
     """<s> A </s>, and </s> B </s>."""
     return _roberta(t, "cls", "sep", True, False)

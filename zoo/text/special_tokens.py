@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in the order in which new ones get their ids
 _FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
+# LUKE's tokens of the vocabulary of entities.  transformers 5 puts them among those of words, for which its models have
+# no rows; version 4 did not.
+ENTITY_ROLES = ("entity_unk_token", "entity_pad_token", "entity_mask_token", "entity_mask2_token")
 EXTRA = ("extra_special_tokens", "additional_special_tokens")  # the second is the first's older name
 
 
@@ -101,7 +104,7 @@ def _roles(
         role = key.removesuffix("_token")
         if role in ROLES and key != role:
             roles[role] = None if value is None else _text_or_token(value, f"{stated[key]}: {key}")
-        elif key.endswith("_token") and (isinstance(value, str) or _is_token(value)):
+        elif key.endswith("_token") and key not in ENTITY_ROLES and (isinstance(value, str) or _is_token(value)):
             named[key] = _text_or_token(value, f"{stated[key]}: {key}")
     return roles, named
 

@@ -245,6 +245,10 @@ CLASSES: dict[str, TokenizerClass] = {
     **dict.fromkeys(("BertTokenizer", "ElectraTokenizer", "ConvBertTokenizer", "MobileBertTokenizer"), _BERT),
     **dict.fromkeys(("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer"), _ROBERTA),
     "LayoutLMv3Tokenizer": replace(_ROBERTA, make=parts.layoutlmv3, post_processor=post_processors.layoutlmv3),
+    # Its two tokens mark the entities that a text is about.
+    "LukeTokenizer": replace(
+        _ROBERTA, post_processor=post_processors.luke, extra=lambda s: _as_special(("<ent>", "<ent2>"))
+    ),
     "DebertaTokenizer": TokenizerClass(
         {**_BRACKETS, "bos": "[CLS]", "eos": "[SEP]"},
         "BPE",
@@ -438,6 +442,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(("gpt_neox", "mamba2", "mpt", "olmo", "olmoe"), "GPTNeoXTokenizer"),
     "layoutlmv3": "LayoutLMv3Tokenizer",
     "led": "LEDTokenizer",
+    "luke": "LukeTokenizer",
     "m2m_100": "M2M100Tokenizer",
     "marian": "MarianTokenizer",
     "mbart": "MBartTokenizer",

@@ -32,6 +32,7 @@ def compute_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     - classification of texts and images: (B,); for several labels at once floats (B, C) in 0 ... 1; for regression
       floats.  problem_type in the config decides; without it one label means regression, and floats several labels
     - multiple choice, next sentence: (B,)
+    - entities (LUKE): (B,), or (B, E) of each; for several labels at once 0 and 1 in the shape of the logits
     - replaced tokens: (B, T), 1 for a replaced token; padding is ignored
     - answers: {"start_positions": (B,), "end_positions": (B,)}
     - pretraining: {"labels": (B, T), "next_sentence_label": (B,)}
@@ -89,6 +90,23 @@ def _integers(labels: Any, like: Tensor) -> Tensor:
 
 def _classification_loss(model: Any, inputs: Inputs, labels: Any) -> Tensor:
     return cross_entropy(model(**inputs), labels)
+
+
+def _words(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    """The loss of masked words, whose logits are the first output where a head judges something else, too."""
+    logits = model(**inputs)
+    return cross_entropy(logits[0] if isinstance(logits, tuple) else logits, labels)
+
+
+def _entity_classes(model: Any, inputs: Inputs, labels: Any) -> Tensor:
+    """The loss of classes, one of each entity, or any number of them where labels are as many as logits."""
+    logits = model(**inputs)
+    target = torch.as_tensor(labels, device=logits.device)
+    if target.ndim < logits.ndim:
+        return cross_entropy(logits, labels)
+    if target.shape != logits.shape:
+        raise InputError(f"labels have shape {tuple(target.shape)}, expected {tuple(logits.shape)}")
+    return F.binary_cross_entropy_with_logits(widen(logits), target.to(widen(logits).dtype))
 
 
 def _next_token(model: Any, inputs: Inputs, labels: Any) -> Tensor:
@@ -252,11 +270,12 @@ def _characters(model: Any, inputs: Inputs, labels: Any) -> Tensor:
 
 
 LOSSES: dict[str, Loss] = {
-    "tokens": _classification_loss,
+    "tokens": _words,
     "tags": _classification_loss,
     "choice": _classification_loss,
     "next token": _next_token,
     "classes": _classes,
+    "classes of entities": _entity_classes,
     "span": _answer,
     "pretraining": _pretraining,
     "replaced tokens": _replaced_token_loss,
