@@ -51,7 +51,8 @@ def _arrays(spec: Spec, config: Mapping[str, Any], seed: int) -> Iterator[tuple[
         # The two names of an output bias mean one parameter, wherever both are written.
         drawn = tied.get(name, name) if name.endswith(".bias") else name
         array = draw(role, drawn, seed)
-        yield spec.file_name(name), np.ascontiguousarray(array.T) if layout.transposes(name, "F32") else array
+        array = np.ascontiguousarray(array.T) if layout.transposes(name, "F32") else array
+        yield spec.file_name(name), spec.array_in_file(name, array, config)
     yield from spec.unread_tensors(config, found)
 
 

@@ -112,6 +112,8 @@ def _of_tokenizer(model: TextModel, tokenizer: Tokenizer, limit: int) -> list[Ba
         batch = _pad_batch(model, tokenizer, name, rows, **options)
         return batch._replace(texts=texts, pairs=pairs)
 
+    last = model.ends_with_cls
+
     def has_tokens(text: str) -> bool:
         return len(tokenizer.encode_batch([text]).rows[0].ids) > 0
 
@@ -125,15 +127,15 @@ def _of_tokenizer(model: TextModel, tokenizer: Tokenizer, limit: int) -> list[Ba
     if isinstance(model, ChoiceModel):
         asked = [*first, *texts]
         return [
-            make_batch("choices", [a for a in asked for _ in range(2)], second[:2] * len(asked)),
+            make_batch("choices", [a for a in asked for _ in range(2)], second[:2] * len(asked), left=last),
             make_batch("one choice", first[:1] * 2, second[:2], bare=True),
         ]
     found = [
-        make_batch("padded", texts),
+        make_batch("padded", texts, left=last),
         make_batch("alone", texts[:1], bare=True),
-        make_batch("left-padded", texts[:3], left=True),
+        make_batch("right-padded" if last else "left-padded", texts[:3], left=not last),
     ]
-    return [*found, make_batch("pairs", first, second), *more]
+    return [*found, make_batch("pairs", first, second, left=last), *more]
 
 
 def _pad_batch(
@@ -148,11 +150,11 @@ def _pad_batch(
     arrays = {"input_ids": ids}
     if not bare or not mask.all():
         arrays["attention_mask"] = mask.astype(np.int64)
-        if tokenizer.is_pair_typed:
+        if tokenizer.is_pair_typed or model.ends_with_cls:  # XLNet's tokenizer has segments, and gives none
             types[mask] = np.concatenate([row.type_ids for row in rows])
         if "token_type_ids" in model.inputs and types.max() < getattr(model.config, model.inputs["token_type_ids"]):
             arrays["token_type_ids"] = types
-    return Batch(name, arrays, mask, pooled=not left or model.is_causal)
+    return Batch(name, arrays, mask, pooled=left == model.ends_with_cls or model.is_causal)
 
 
 def _pad(model: TextModel, tokenizer: Tokenizer | None) -> int:
@@ -168,7 +170,9 @@ def _random_texts(model: TextModel, limit: int, seed: int) -> list[Batch]:
     rng, size = np.random.default_rng(seed), model.config.vocab_size
     lengths = np.minimum(LENGTHS, limit)[:, None]
     low, most, found, end = min(5, size - 1), int(lengths.max()), [], getattr(model.config, "eos_token_id", None)
-    for name, mask in (("padded", np.arange(most) < lengths), ("left-padded", np.arange(most) >= most - lengths)):
+    sides = [("left-padded", np.arange(most) >= most - lengths), ("right-padded", np.arange(most) < lengths)]
+    for side, mask in sides if model.ends_with_cls else sides[::-1]:
+        name = "padded" if mask is sides[not model.ends_with_cls][1] else side
         tokens = rng.integers(low, size, mask.shape)
         if isinstance(end, int) and 0 <= end < size:
             tokens[mask & (mask.cumsum(1) == lengths)] = end

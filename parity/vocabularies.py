@@ -71,10 +71,25 @@ def write_bpe(folder: Path, size: int, max_length: int, *, named: bool = False) 
 
 def write_sentencepiece(folder: Path, size: int, max_length: int) -> None:
     """sentencepiece.bpe.model, a unigram ModelProto of size - 2 pieces: XLM-R itself adds <pad> and <mask>."""
+    (folder / "sentencepiece.bpe.model").write_bytes(_unigram_model(["<unk>", "<s>", "</s>"], size - 2))
+    config = {"tokenizer_class": "XLMRobertaTokenizer", "model_max_length": max_length}
+    write_json(folder / "tokenizer_config.json", config)
+
+
+def write_xlnet(folder: Path, size: int, max_length: int) -> None:
+    """spiece.model, a unigram ModelProto with XLNet's special pieces."""
+    special = ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"]
+    (folder / "spiece.model").write_bytes(_unigram_model(special, size))
+    config: dict[str, object] = {"tokenizer_class": "XLNetTokenizer", "model_max_length": max_length}
+    write_json(folder / "tokenizer_config.json", {**config, "do_lower_case": False})
+
+
+def _unigram_model(special: list[str], size: int) -> bytes:
+    """A ModelProto of `size` pieces, the first of them special."""
     letters = list(dict.fromkeys(ASCII + SCRIPTS))
     body = ["▁", *letters, *("▁" + word for word in WORDS), *WORDS]
-    names = _fill_to(["<unk>", "<s>", "</s>"], body, [], size - 2, "▁madeup{}")
-    kinds = {"<unk>": 2, "<s>": 3, "</s>": 3}  # unknown, control; all others are normal
+    names = _fill_to(special, body, [], size, "▁madeup{}")
+    kinds = {name: 2 if name == "<unk>" else 3 for name in special}  # unknown, control; all others are normal
     parts = []
     for i, name in enumerate(names):
         score = 0.0 if name in kinds else -3.0 - 0.01 * i - (6.0 if len(name) == 1 else 0.0)
@@ -82,9 +97,7 @@ def write_sentencepiece(folder: Path, size: int, max_length: int) -> None:
         parts.append(_field(1, _field(1, name.encode()) + _varint(2 << 3 | 5) + struct.pack("<f", score) + kind))
     parts.append(_field(2, _number(3, 1) + _number(40, 0) + _number(41, 1) + _number(42, 2)))  # unigram; unk, bos, eos
     parts.append(_field(3, _field(1, b"identity") + _number(3, 1) + _number(4, 1)))  # no charsmap: text stays as it is
-    (folder / "sentencepiece.bpe.model").write_bytes(b"".join(parts))
-    config = {"tokenizer_class": "XLMRobertaTokenizer", "model_max_length": max_length}
-    write_json(folder / "tokenizer_config.json", config)
+    return b"".join(parts)
 
 
 def write_unigram(folder: Path, size: int, max_length: int) -> None:
@@ -150,6 +163,7 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "bpe, named": lambda folder, size, most: write_bpe(folder, size, most, named=True),
     "sentencepiece": write_sentencepiece,
     "unigram": write_unigram,
+    "xlnet": write_xlnet,
     "gemma": write_gemma,
     "bytes": write_bytes,
 }

@@ -302,6 +302,20 @@ FAMILIES: dict[str, Family] = {
             "classes of entities",
         ),
     ),
+    "xlnet": Family(
+        module="zoo.models.xlnet",
+        prefix="XLNet",
+        heads=(
+            "Model",
+            "LMHeadModel",
+            "ForSequenceClassification",
+            "ForTokenClassification",
+            "ForQuestionAnsweringSimple",
+            "ForMultipleChoice",
+        ),
+        tasks={"LMHeadModel": None, "ForQuestionAnsweringSimple": "answer"},
+        losses={"LMHeadModel": "tokens", "ForQuestionAnsweringSimple": "span"},
+    ),
     "esm": Family(
         module="zoo.models.esm",
         prefix="Esm",

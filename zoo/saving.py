@@ -98,6 +98,7 @@ class _Unsaved(NamedTuple):
     was: str  # its element type in the file that was read
     dtype: str  # the element type in the new file
     transposed: bool = False  # whether files have it so
+    heads: int = 0  # those that files have its columns by
     parts: Sequence[Sequence[Any]] = ()  # a stack in place of the array: those of each expert
 
     @property
@@ -107,7 +108,8 @@ class _Unsaved(NamedTuple):
             rows, *columns = self.parts[0][0].shape
             return len(self.parts), *columns, rows * len(self.parts[0])
         shape = tuple(self.array.shape)
-        return shape[::-1] if self.transposed else shape
+        shape = shape[::-1] if self.transposed else shape
+        return (shape[0], self.heads, shape[1] // self.heads) if self.heads else shape
 
 
 def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
@@ -128,7 +130,9 @@ def _tensors(model: Pretrained, dtype: str | None) -> dict[str, _Unsaved]:
                     out |= {n: _Unsaved(a, kind, kind) for n, kind, a in stored_fields(name, rows)}
                 else:
                     was = part.dtype if part.dtype in _FLOATS else "F32"
-                    out[name] = _Unsaved(rows, was, dtype or was, model.name_map.transposes(name, was))
+                    layout = model.name_map
+                    heads = model.config.num_attention_heads if layout.splits(name, was) else 0
+                    out[name] = _Unsaved(rows, was, dtype or was, layout.transposes(name, was), heads)
     for name, experts in stacks_of(out).items() if model.name_map.stacks_experts else ():
         parts = [[out.pop(part) for part in expert] for expert in experts]
         out[name] = parts[0][0]._replace(array=None, parts=parts)
@@ -165,4 +169,5 @@ def _convert(name: str, tensor: _Unsaved) -> np.ndarray:
     array = backend(of).to_raw(tensor.array, tensor.dtype).array
     if tensor.dtype == "F16" and tensor.was != "F16" and np.isinf(array).any():
         raise ZooError(f"{name} has values beyond float16's range: save it as bfloat16 or float32")
-    return np.ascontiguousarray(array.T) if tensor.transposed else array
+    array = np.ascontiguousarray(array.T) if tensor.transposed else array
+    return array.reshape(tensor.shape) if tensor.heads else array

@@ -135,6 +135,8 @@ def _has_pooled_tokens(model: TextModel, ids: np.ndarray, mask: np.ndarray) -> b
     """False where the token that the vector of a text is taken from is padding, whose state means nothing."""
     if places := getattr(getattr(model, "base_model", model), "eos_positions", None):  # of CLIP
         return bool(mask[np.arange(len(ids)), np.asarray(places(ids))].all())
+    if model.ends_with_cls:
+        return bool(mask[:, -1].all())
     pools_last = model.is_causal and not getattr(model.config, "is_decoder", False)
     return pools_last or bool(mask[:, 0].all())
 

@@ -90,6 +90,10 @@ class Spec:
         """The name in the file of a tensor that transformers calls `name`."""
         return name
 
+    def array_in_file(self, name: str, array: np.ndarray, config: Mapping[str, Any]) -> np.ndarray:
+        """An array of a matrix, or of another tensor, in the shape that files have it in."""
+        return array
+
     def unread_tensors(self, config: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Tensors that the file has besides those that a model reads.  names: the latter."""
         for name in names:

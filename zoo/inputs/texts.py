@@ -118,6 +118,7 @@ class TextModel(Pretrained):
     record = TextInputs
     embeds: ClassVar[str | None] = None  # the field of the output that is a text's vector; None: its tokens are pooled
     pads_texts: ClassVar[bool] = False  # True if a text's vector is that of a text padded to all positions
+    ends_with_cls: ClassVar[bool] = False  # True if the token that stands for a text is its last, after any padding
     is_causal = False  # True if a token attends only to itself and those before it
     separates_texts: ClassVar[bool] = False  # True if position_ids that do not count on begin another text
     depends_on_values: ClassVar[bool] = False  # True if the sizes of arrays in `forward` follow from its inputs' values

@@ -142,26 +142,29 @@ class Answer(TextTask):
         stride = min(window // 2, check_count(doc_stride, "doc_stride"))
         found: list[Any] = [{} for _ in questions]  # (begin, end) -> score, or an error
         nothing = [np.inf] * count
+        # As in transformers, the question is last where the token that stands for "no answer" is.
+        last = getattr(self.model, "ends_with_cls", False)
+        side, of_question = (0, "pairs") if last else (1, "texts")
         for i, row, logits in self.rows(
-            questions,
-            contexts,
+            contexts if last else questions,
+            questions if last else contexts,
             self._logits,
-            truncation="only_second",
+            truncation="only_first" if last else "only_second",
             max_length=window,
             stride=stride,
             overflow=True,
             progress=progress,
         ):
             if isinstance(logits, ZooError):
-                found[i] = logits.about("question" if logits.argument in ("texts", "question") else "context", i)
+                found[i] = logits.about("question" if logits.argument in (of_question, "question") else "context", i)
                 continue
-            start, end, null = _probabilities(row, logits, self.tokenizer.cls_token_id)
+            start, end, null = _probabilities(row, logits, self.tokenizer.cls_token_id, side)
             nothing[i] = min(nothing[i], null)
             taken: set[tuple[int, int]] = set()
-            for first, last, score in _spans(start, end, length):
+            for begin, end_at, score in _spans(start, end, length):
                 if len(taken) == wanted:
                     break
-                place = _place(row, first, last, whole_words)
+                place = _place(row, begin, end_at, whole_words, side)
                 taken.add(place)
                 found[i][place] = max(score, found[i].get(place, 0.0))
         out: list[Any] = []
@@ -195,18 +198,19 @@ class Answer(TextTask):
         return [z[:, mask] for z, mask in zip(both, batch.attention_mask, strict=True)]
 
 
-def _probabilities(row: Any, logits: np.ndarray, cls: int | None) -> tuple[np.ndarray, np.ndarray, float]:
+def _probabilities(row: Any, logits: np.ndarray, cls: int | None, side: int) -> tuple[np.ndarray, np.ndarray, float]:
     """The probabilities of each token to be an answer's first and its last, (T,) each, and that of no answer.
 
-    They are 0 outside the context.  The first token competes: models point at it where there is no answer.
+    They are 0 outside the context, the text `side` of the two.  The first token competes, or the last where the context
+    is first: models point at it where there is no answer.
     """
-    inside = np.array([s == 1 for s in row.sequence_ids]) & ~np.array(row.special_tokens_mask, bool)
-    competes = inside.copy()
-    competes[0] = row.ids[0] == cls
+    inside = np.array([s == side for s in row.sequence_ids]) & ~np.array(row.special_tokens_mask, bool)
+    competes, at = inside.copy(), side - 1
+    competes[at] = row.ids[at] == cls
     if not competes.any():
         return np.zeros(len(inside)), np.zeros(len(inside)), 1.0
     start, end = softmax(np.where(competes, logits, -np.inf).astype(np.float64))
-    null = float(start[0] * end[0])
+    null = float(start[at] * end[at])
     return start * inside, end * inside, null
 
 
@@ -224,7 +228,7 @@ def _spans(start: np.ndarray, end: np.ndarray, length: int) -> Iterator[tuple[in
         yield first, min(first + int(k) % L, T - 1), float(scores[k])
 
 
-def _place(row: Any, first: int, last: int, whole_words: bool) -> tuple[int, int]:
+def _place(row: Any, first: int, last: int, whole_words: bool, side: int) -> tuple[int, int]:
     """The span's characters."""
     start, end = row.offsets[first][0], row.offsets[last][1]
     if not whole_words:
@@ -232,7 +236,7 @@ def _place(row: Any, first: int, last: int, whole_words: bool) -> tuple[int, int
     a, b = row.token_to_word(first), row.token_to_word(last)
     if a is None or b is None:
         return start, end
-    before, after = row.word_to_chars(a, 1), row.word_to_chars(b, 1)
+    before, after = row.word_to_chars(a, side), row.word_to_chars(b, side)
     return (start if before is None else before[0]), (end if after is None else after[1])
 
 

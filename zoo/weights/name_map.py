@@ -24,6 +24,7 @@ class NameMap:
     renames: patterns of legacy names -> their replacement.
     part_renames: a part's prefix ("backbone") -> the renames below it, as those of a model of its own.
     ignored: patterns of canonical names that some files have and no model needs.
+    by_heads: patterns of the names of matrices whose columns files have by heads, as (rows, heads, size of a head).
     transposed: patterns of the names of matrices that files have as (inputs, outputs), and models as (outputs, inputs).
     stacks_experts: True if files have one tensor of all experts (see `zoo.weights.stacked_experts`).
     """
@@ -33,6 +34,7 @@ class NameMap:
     renames: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     transposed: tuple[str, ...] = ()
+    by_heads: tuple[str, ...] = ()
     part_renames: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     stacks_experts: bool = False
 
@@ -42,6 +44,11 @@ class NameMap:
             if name.startswith(f"{part}."):
                 name = f"{part}.{_apply_renames(name.removeprefix(f'{part}.'), renames)}"
         return _apply_renames(name, self.renames)
+
+    def splits(self, name: str, dtype: str) -> bool:
+        """True if files have this matrix by heads."""
+        kind = QUANT_TYPES.get(dtype)
+        return (kind is None or kind.is_plain) and any(re.search(pattern, name) for pattern in self.by_heads)
 
     def transposes(self, name: str, dtype: str) -> bool:
         """True if files have this tensor transposed.  Matrices that zoo has quantised have the model's order."""
@@ -92,6 +99,8 @@ class RenamedSource:
         if isinstance(self.source, Random):
             return self.source.make(self.resolve(name), shape)
         stored = self.source.read(self.origin[name])
+        if isinstance(stored, RawTensor) and stored.array.ndim == 3 and self.name_map.splits(name, stored.dtype):
+            stored = RawTensor(stored.array.reshape(len(stored.array), -1), stored.dtype)
         if isinstance(stored, RawTensor) and self.name_map.transposes(name, stored.dtype):
             turned = np.ascontiguousarray(stored.array.T)
             release(stored.array)
@@ -102,6 +111,8 @@ class RenamedSource:
         if isinstance(self.source, Random):
             return expected
         shape = self.source.shape(self.origin[name])
+        if len(shape) == 3 and self.name_map.splits(name, self.dtype(name)):
+            shape = (shape[0], shape[1] * shape[2])
         return shape[::-1] if self.name_map.transposes(name, self.dtype(name)) else shape
 
     def dtype(self, name: str) -> str:

@@ -1,0 +1,4 @@
+"""XLNet: https://arxiv.org/abs/1906.08237"""
+
+from .config import *
+from .model import *
