@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from zoo.files.json_file import read_json
 from zoo.images import ImageProcessor
 from zoo.inputs import ChoiceModel, ImageModel, TextModel
 from zoo.inputs.entities import EntityTextModel
@@ -18,6 +19,7 @@ from zoo.inputs.image_text_encoder import ImageTextToText
 from zoo.inputs.mask_generation import MaskGenerator
 from zoo.registry import FAMILIES
 from zoo.text.tokenizer import Tokenizer
+from zoo.text.tokenizer_classes import CLASSES
 from zoo.text.tokenizer_files import VOCABULARY_FILES
 
 from . import image_texts, images, texts
@@ -41,11 +43,18 @@ def given_to(model: Any, folder: Path, seed: int) -> Given:
     Without these, as in a folder that a model alone was saved to, they are random tokens and pixels.
     """
     family = FAMILIES[model.config.model_type]
-    tokenizer = Tokenizer.from_folder(folder) if family.has_tokenizer and _has_any(folder, VOCABULARY_FILES) else None
+    tokenizer = Tokenizer.from_folder(folder) if family.has_tokenizer and _has_tokenizer(folder) else None
     spec = spec_class(model.config.model_type)
     processor = spec.read_processor(folder) if family.reads_images and _has_any(folder, PROCESSORS) else None
     pictures = [] if processor is None else spec.pictures(model.config, processor, seed)
     return Given(_batches(model, tokenizer, processor, pictures, seed), tokenizer)
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    """True if there is a vocabulary, or a class of tokenizers that needs none."""
+    path = folder / "tokenizer_config.json"
+    named = CLASSES.get(read_json(path).get("tokenizer_class", "")) if path.is_file() else None
+    return _has_any(folder, VOCABULARY_FILES) or (named is not None and named.file == path.name)
 
 
 def _has_any(folder: Path, names: Sequence[str]) -> bool:

@@ -352,7 +352,8 @@ def read_tokenizer(folder: Path) -> Any:
     try:
         found = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, **more)
         path = folder / "tokenizer.json"
-        raw, own = (path.read_text("utf-8") if path.exists() else ""), found.backend_tokenizer.to_str()
+        raw = path.read_text("utf-8") if path.exists() else ""
+        own = found.backend_tokenizer.to_str() if raw else ""
         if any(step in raw and step not in own for step in ('"Digits"', '"Split"')):
             # Version 5 makes a GPT2Tokenizer, which StarCoder2 names, anew from vocabulary and merges, and forgets
             # how tokenizer.json splits words; this class takes the file as it is, as version 4 did.

@@ -316,6 +316,12 @@ FAMILIES: dict[str, Family] = {
         tasks={"LMHeadModel": None, "ForQuestionAnsweringSimple": "answer"},
         losses={"LMHeadModel": "tokens", "ForQuestionAnsweringSimple": "span"},
     ),
+    "canine": Family(
+        module="zoo.models.canine",
+        prefix="Canine",
+        heads=(_TEXT[0], *_TEXT[2:]),
+        stages={"layer": "encoder.layer"},
+    ),
     "esm": Family(
         module="zoo.models.esm",
         prefix="Esm",

@@ -56,6 +56,13 @@ def cls_sep(t: Tokens) -> Any:
     return _template(t.where, single, [*single, "$B:1", f"{sep[0]}:1"], [cls, sep])
 
 
+def cls_sep_one_segment(t: Tokens) -> Any:
+    """[CLS] A [SEP], and B [SEP], all in one segment."""
+    cls, sep = t.of("cls"), t.of("sep")
+    single = [cls[0], "$A", sep[0]]
+    return _template(t.where, single, [*single, "$B", sep[0]], [cls, sep])
+
+
 def cls_sep_sep(t: Tokens) -> Any:
     """[CLS] A [SEP], and [SEP] B [SEP], all in one segment."""
     cls, sep = t.of("cls"), t.of("sep")

@@ -102,6 +102,12 @@ def _read_bytes(file: VocabularyFile) -> Vocabulary:
     return Vocabulary(file.folder.where(file.name), {"type": "BPE", "vocab": vocab, "merges": []})
 
 
+def _read_code_points(file: VocabularyFile) -> Vocabulary:
+    """Each character is a token, whose id is its code point; surrogates are none."""
+    vocab = {chr(i): i for i in range(0x110000) if not 0xD800 <= i < 0xE000}
+    return Vocabulary(file.folder.where(file.name), {"type": "WordLevel", "vocab": vocab})
+
+
 def text_of_bytes(tokens: Iterable[str]) -> str:
     """The text of bytes, and of tokens beside them, without the bytes that are no UTF-8."""
     parts = (bytes([BYTE_SYMBOLS.index(t)]) if len(t) == 1 and t in BYTE_SYMBOLS else t.encode() for t in tokens)
@@ -365,6 +371,16 @@ CLASSES: dict[str, TokenizerClass] = {
         prepare=parts.ByT5Texts,
         leaves_out_bytes=True,
     ),
+    "CanineTokenizer": TokenizerClass(
+        {"bos": "\ue000", "eos": "\ue001", "sep": "\ue001", "pad": "\0", "cls": "\ue000", "mask": "\ue003"},
+        "code points",  # which no tokenizer.json has
+        parts.canine,
+        post_processors.cls_sep_one_segment,
+        "tokenizer_config.json",  # all that there is
+        _read_code_points,
+        model_max_length=2048,
+        extra=lambda s: [],
+    ),
     "SiglipTokenizer": TokenizerClass(
         {**_T5, "pad": "</s>"},
         "SentencePiece",  # which no tokenizer.json has
@@ -433,6 +449,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "albert": "AlbertTokenizer",
     "florence2": "BartTokenizer",
     "camembert": "CamembertTokenizer",
+    "canine": "CanineTokenizer",
     **dict.fromkeys(("clip", "owlvit", "owlv2"), "CLIPTokenizer"),
     "cohere": "CohereTokenizer",
     "cohere2": "CohereTokenizer",

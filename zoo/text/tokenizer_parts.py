@@ -99,6 +99,16 @@ def byt5(s: Settings) -> Part:
     return {"model": BYTE_BPE, "normalizer": None, "pre_tokenizer": before, "decoder": byte_level()}
 
 
+def canine(s: Settings) -> Part:
+    """Characters one by one, put together as they are."""
+    return {
+        "model": {"type": "WordLevel", "unk_token": s.roles["pad"]},  # of which there is never need
+        "normalizer": None,
+        "pre_tokenizer": split({"Regex": r"[\s\S]"}, "Isolated"),
+        "decoder": {"type": "Fuse"},
+    }
+
+
 def esm(s: Settings) -> Part:
     return {
         "model": {"type": "WordLevel", "unk_token": s.roles["unk"]},
