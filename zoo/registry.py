@@ -224,6 +224,12 @@ FAMILIES: dict[str, Family] = {
     "camembert": Family(
         module="zoo.models.roberta", prefix="Camembert", classes="Roberta", heads=(*_TEXT, "ForCausalLM")
     ),
+    "big_bird": Family(
+        module="zoo.models.big_bird",
+        prefix="BigBird",
+        heads=(*_TEXT, "ForPreTraining", "ForCausalLM"),
+        tasks={"ForPreTraining": "fill-mask"},
+    ),
     "longformer": Family(module="zoo.models.longformer", prefix="Longformer", heads=_TEXT),
     "xlm-roberta-xl": Family(
         module="zoo.models.xlm_roberta_xl",

@@ -89,7 +89,7 @@ def attention(
     return out
 
 
-def banded_attention(q, k, v, window, *, mask=None, shared=None, scale=None):
+def banded_attention(q, k, v, window, *, mask=None, shared=None, scale=None, aligned=False):
     (B, T, H, _), N = q.shape, 0 if shared is None else shared.mask.shape[1]
     mask = np.ones((B, T), bool) if mask is None else mask
     if N:
@@ -98,11 +98,12 @@ def banded_attention(q, k, v, window, *, mask=None, shared=None, scale=None):
     for b in range(B):
         for t in range(T):
             for s in range(T):
-                if abs(s - t) <= window and mask[b, s]:
+                near = abs(s // window - t // window) <= 1 if aligned else abs(s - t) <= window
+                if near and mask[b, s]:
                     bias[b, :, t, s] = 0
             for n in range(N):
                 if shared.mask[b, n]:
-                    bias[b, :, t, T + n] = 0
+                    bias[b, :, t, T + n] = 0 if shared.bias is None else shared.bias[n]
     return attention(q, k, v, bias=bias, scale=scale)
 
 

@@ -31,9 +31,20 @@ def inputs(T, window, groups, given):
 @pytest.mark.parametrize("given", ["", "mask", "shared", "mask shared"])
 def test_banded_attention(lib, T, window, groups, given):
     (q, k, v, window), more = inputs(T, window, groups, given)
-    wrapped = {name: ops.SharedKeys(*map(lib, x)) if name == "shared" else lib(x) for name, x in more.items()}
+    wrapped = {name: ops.SharedKeys(*map(lib, x[:3])) if name == "shared" else lib(x) for name, x in more.items()}
     y = ops.banded_attention(lib(q), lib(k), lib(v), window, scale=0.4, **wrapped)
     check(y, naive.banded_attention(q, k, v, window, scale=0.4, **more))
+
+
+@pytest.mark.parametrize(("T", "size"), [(1, 1), (7, 2), (41, 8), (64, 32), (97, 40), (5, 300)])
+@pytest.mark.parametrize("given", ["", "mask", "shared", "mask shared"])
+def test_banded_attention_of_blocks(lib, T, size, given):
+    (q, k, v, size), more = inputs(T, size, 2, given)
+    if "shared" in given:
+        more["shared"] = more["shared"]._replace(bias=np.array([0, 1.5, -1], np.float32))
+    wrapped = {name: ops.SharedKeys(*map(lib, x)) if name == "shared" else lib(x) for name, x in more.items()}
+    y = ops.banded_attention(lib(q), lib(k), lib(v), size, aligned=True, **wrapped)
+    check(y, naive.banded_attention(q, k, v, size, aligned=True, **more))
 
 
 @pytest.mark.parametrize("tokens", [40, 100])
@@ -62,6 +73,22 @@ def test_banded_attention_in_graphs(window, given, on_cpu):
         return on
 
     sizes = ({"B": 2, "S": 3, "T": 2}, {"B": 1, "S": 41, "T": 1}, {"B": 2, "S": 97, "T": 3})
+    graph_check.check(run(ops.banded_attention), run(naive.banded_attention), shapes, on_cpu=on_cpu, sizes=sizes)
+
+
+@pytest.mark.parametrize("on_cpu", [False, True])
+def test_banded_attention_of_blocks_in_graphs(on_cpu):
+    from tests.ops import graph_check
+
+    def run(attend):
+        def on(q, k, v, mask, keys, values, there, bias):
+            return attend(q, k, v, 8, mask=mask, shared=ops.SharedKeys(keys, values, there, bias), aligned=True)
+
+        return on
+
+    kv, shared = ("B", "S", 2, 8), ("B", "T", 2, 8)
+    shapes = [("B", "S", 4, 8), kv, kv, ("B", "S", "bool"), shared, shared, ("B", "T", "bool"), ("T",)]
+    sizes = ({"B": 2, "S": 3, "T": 2}, {"B": 1, "S": 41, "T": 1}, {"B": 2, "S": 40, "T": 3})
     graph_check.check(run(ops.banded_attention), run(naive.banded_attention), shapes, on_cpu=on_cpu, sizes=sizes)
 
 

@@ -37,6 +37,10 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
         "spiece.model",
         {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "user_defined_symbols": ["[MASK]"], **BRACKETS},
     ),
+    "BigBirdTokenizer": (
+        "spiece.model",
+        {"pad_id": 0, "eos_id": 1, "bos_id": 2, "unk_id": 3, "user_defined_symbols": ["[CLS]", "[SEP]", "[MASK]"]},
+    ),
     "XLNetTokenizer": ("spiece.model", {"unk_id": 0, "bos_id": 1, "eos_id": 2, **XLNET}),
     "LlamaTokenizer": ("tokenizer.model", BPE),
     "GemmaTokenizer": ("tokenizer.model", {**BPE, **GEMMA}),

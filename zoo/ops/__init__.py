@@ -115,6 +115,7 @@ class SharedKeys(NamedTuple):
     keys: Array  # (B, N, G, K)
     values: Array  # (B, N, G, K)
     mask: Array  # (B, N): False hides a key
+    bias: Array | None = None  # (N,), added to scores; with `aligned` only
 
 
 def banded_attention(
@@ -127,17 +128,19 @@ def banded_attention(
     shared: SharedKeys | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
+    aligned: bool = False,
 ) -> Array:
     """`attention` with a window, in memory that grows as T x window, and not as T x T.
 
     q (B, T, H, K), k and v (B, T, G, K), H a multiple of G, mask (B, T), shared of (B, N, G, K) -> (B, T, H, K).
     window, at least 1: a query sees the keys that are at most `window` positions before or after it, and shared keys.
     mask: False hides a key of the windows, not a shared one.  scale: K ** -0.5 by default.
+    aligned: instead of its window a query sees the block of `window` tokens that it is in, and the two beside it.
     """
     from .banded import Chunks  # which most models do not need
 
     ops = backend(q)
-    return ops.banded_attention(Chunks(ops, q, k, v, window, mask, shared, scale, dropout))
+    return ops.banded_attention(Chunks(ops, q, k, v, window, mask, shared, scale, dropout, aligned))
 
 
 def split_heads(x: Array, heads: int, groups: int | None = None) -> tuple[Array, Array, Array]:

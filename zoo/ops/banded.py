@@ -31,11 +31,13 @@ class Chunks:
         shared: Any,
         scale: float | None,
         dropout: float,
+        aligned: bool,
     ):
+        self.aligned = aligned
         self.ops, self.given, self.window, self.mask, self.shared = ops, (q, k, v), window, mask, shared
         self.scale = q.shape[-1] ** -0.5 if scale is None else scale
         self.more = {"dropout": dropout} if dropout else {}
-        self.size = max(window, MIN_CHUNK)
+        self.size = window if aligned else max(window, MIN_CHUNK)
         self.length = q.shape[1]
         self.count = (self.length + self.size - 1) // self.size
 
@@ -64,6 +66,8 @@ class Chunks:
     def hide(self) -> tuple[Any, Any]:
         """The mask (B, (M + 2) C) of padded keys and the bias (1, 1, C, 3 C) of a chunk."""
         ops, C, q = self.ops, self.size, self.given[0]
+        if self.aligned:
+            return self._pad(self._mask(), C, self.count * C - self.length + C), ops.zeros((1, 1, 1, 3 * C), q)
         apart = ops.arange(3 * C, q)[None] - ops.arange(C, q)[:, None] - C
         zero = ops.zeros((1,), q)
         bias = ops.where((apart <= self.window) & (apart >= -self.window), zero, zero - math.inf)[None, None]
@@ -76,15 +80,16 @@ class Chunks:
         q = q[:, first * C : (first + count) * C].reshape(B * count, C, H, K)
         k, v, mask = (self._join_neighbours(x, first, count) for x in (keys, values, mask))
         if self.shared is not None:
-            given = zip((k, v, mask), self.shared, strict=True)
-            k, v, mask = (ops.cat([x, self._repeat(y, count)], 1) for x, y in given)
-            bias = ops.cat([bias, ops.zeros((1, 1, C, self.shared.mask.shape[1]), bias)], 3)
+            *given, more = self.shared
+            k, v, mask = (ops.cat([x, self._repeat(y, count)], 1) for x, y in zip((k, v, mask), given, strict=True))
+            rows = ops.zeros((1, 1, bias.shape[2], given[2].shape[1]), bias)
+            bias = ops.cat([bias, rows if more is None else rows + more], 3)
         y = ops.attention(q, k, v, None, mask, bias, None, self.scale, **self.more)
         return y.reshape(B, count * C, H, K)
 
     def attend_in_parts(self, tokens: int) -> Any:
         """The result (B, T, H, K), of so many chunks at a time that they have at least `tokens` tokens."""
-        if self.length <= self.window + 1:
+        if self.length <= self.window + 1 and not self.aligned:
             return self.attend_to_all()
         each, hidden, parts = -(-tokens // self.size), self.hide(), []
         for first in range(0, self.count, each):

@@ -356,6 +356,15 @@ CLASSES: dict[str, TokenizerClass] = {
     "AlbertTokenizer": TokenizerClass(
         _ALBERT_ROLES, "Unigram", parts.albert, post_processors.albert, "spiece.model", _read_unigram
     ),
+    "BigBirdTokenizer": TokenizerClass(
+        {**_ANGLES, "sep": "[SEP]", "cls": "[CLS]", "mask": "[MASK]"},
+        "Unigram",
+        parts.big_bird,
+        post_processors.cls_sep,
+        "spiece.model",
+        _read_unigram,
+        flags=_MASK_FLAGS,
+    ),
     "T5Tokenizer": TokenizerClass(
         _T5, "Unigram", parts.t5, post_processors.one_each, "spiece.model", _read_t5, extra=_extra_of_t5
     ),
@@ -447,6 +456,7 @@ CLASS_OF_MODEL: dict[str, str] = {
         BACKEND,
     ),
     "albert": "AlbertTokenizer",
+    "big_bird": "BigBirdTokenizer",
     "florence2": "BartTokenizer",
     "camembert": "CamembertTokenizer",
     "canine": "CanineTokenizer",

@@ -252,6 +252,10 @@ def pegasus(s: Settings) -> Part:
     return _pieces(unk_id, sequence("normalizers", *first, replace(" {2,}", " ", True)), words=False)
 
 
+def big_bird(s: Settings) -> Part:
+    return _pieces(s.index(s.roles["unk"], 100), replace(" {2,}", "▁", True), _prefix(s), words=False)
+
+
 def mbart(s: Settings) -> Part:
     return _pieces(3, None)
 

@@ -10,7 +10,7 @@ from .symbol import INT, Symbol
 
 def banded_attention(chunks: Any) -> Symbol:
     graph, T, mask = chunks.given[0].graph, chunks.length, chunks.mask
-    key = ("banded", chunks.window, text_of(T), None if mask is None else mask.name)
+    key = ("banded", chunks.window, chunks.aligned, text_of(T), None if mask is None else mask.name)
     if key not in graph.memo:  # all layers share it
         graph.memo[key] = chunks.hide()
     hidden = graph.memo[key]
@@ -18,7 +18,7 @@ def banded_attention(chunks: Any) -> Symbol:
     def by_chunks() -> Symbol:
         return chunks.attend(0, chunks.count, hidden)[:, :T]
 
-    if graph.standard or not graph.on_cpu:
+    if graph.standard or not graph.on_cpu or chunks.aligned:
         return by_chunks()
     length = Symbol(graph, graph.length(T), (1,), INT)
     return graph.choose((length <= chunks.window + 1).reshape(()).name, chunks.attend_to_all, by_chunks)
