@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from ..longformer.config import window_sides
 
 @dataclass(frozen=True, kw_only=True)
 class LEDConfig(BartConfig):
+    aliases: ClassVar[Mapping[str, str]] = {**BartConfig.aliases, "attention_probs_dropout_prob": "attention_dropout"}
     default_labels: ClassVar[int] = 2
     model_type: str = "led"
     max_encoder_position_embeddings: int = 16384
