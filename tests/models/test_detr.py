@@ -139,3 +139,9 @@ def test_the_layout_of_the_hub_has_timms_names(tmp_path):
     assert {f"{prefix}conv1.weight", f"{prefix}layer4.2.bn3.running_var"} <= names
     assert {"model.encoder.layers.0.self_attn.out_proj.bias", "model.decoder.layers.2.fc1.weight"} <= names
     assert SPECS["detr-resnet-50-timm"].full
+
+
+def test_options_of_timms_model_as_version_4_of_transformers_writes_them():
+    options = {"in_chans": 4, "out_indices": [1, 2, 3, 4]}
+    resnet = DetrConfig.from_dict({"backbone": "resnet50", "backbone_kwargs": options}).resnet
+    assert (resnet.num_channels, resnet.outputs) == (4, (1, 2, 3, 4))

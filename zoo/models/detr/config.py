@@ -129,7 +129,10 @@ class DetrConfig(Config):
         return full_backbone(ResNetConfig.from_dict(known))
 
     def _timm_options(self) -> dict[str, Any]:
-        given, known = self.backbone_kwargs or {}, ("num_channels", "out_indices", "output_stride")
+        """The options of timm's model: version 4 of transformers writes its names, with what it takes by default."""
+        given, known = dict(self.backbone_kwargs or {}), ("num_channels", "out_indices", "output_stride")
+        if "in_chans" in given:
+            given["num_channels"] = given.pop("in_chans")
         for name in given:
             if name not in known:
                 raise UnsupportedError(
