@@ -84,7 +84,7 @@ def _rf_detr(like: str, config: Mapping[str, Any], head: str = "ForObjectDetecti
 
 
 SPECS: dict[str, RfDetrSpec] = {
-    "rf-detr-base": _rf_detr("Roboflow/rf-detr-base", {}, full=True),
+    "rf-detr-base": _rf_detr("Roboflow/rf-detr-base", {}),
     "rf-detr-seg": _rf_detr("Roboflow/rf-detr-seg-preview", {}, "ForInstanceSegmentation"),
     "rf-detr-bare": _rf_detr("save_pretrained", {}, "Model"),
 }

@@ -89,11 +89,12 @@ def test_a_full_size_of_each_family_on_the_hub_is_run():
     """Of those of which the hub has a checkpoint of at most 2.5 billion parameters.
 
     But for SLANet and SLANeXt: with random weights two tokens may be as likely, and all that follow are then others;
-    and for Parakeet, of whose 24 random layers each doubles what rounding has done, until nothing can be compared.
+    for Parakeet, of whose 24 random layers each doubles what rounding has done, until nothing can be compared; and for
+    RF-DETR, of whose 300 best places two may be as good, and its queries differ by their rank.
     """
     on_the_hub = [name for name, spec in SPECS.items() if spec.like != "save_pretrained"]
     small = {SPECS[name].model_type for name in on_the_hub if parameters(SPECS[name], "full") <= 2.5e9}
-    assert {SPECS[name].model_type for name in FULL_SPECS} == small - {"slanet", "slanext", "parakeet_ctc"}
+    assert {SPECS[name].model_type for name in FULL_SPECS} == small - {"slanet", "slanext", "parakeet_ctc", "rf_detr"}
 
 
 def test_convolutions_that_follow_each_other_are_no_heads():
