@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ CHUNK, CHUNK_GPU = 512, 4096
 # Of a layer whose tokens attend within a window, a cache keeps the window, and as many tokens before it, which can be
 # taken back; with room for a chunk of new ones.  Then older ones are dropped.
 SPARE_TOKENS = 64
+STATE_STEP = 16  # tokens that become part of a state together
 ALL_ROWS = slice(None)
 
 
@@ -26,6 +27,19 @@ def layer_capacities(layers: int, capacity: int, windows: Sequence[int | None] =
     kept = max((window for window in windows if window is not None), default=0) + SPARE_TOKENS
     slides = [i < len(windows) and windows[i] is not None for i in range(layers)]
     return [min(capacity, kept + chunk) if one else capacity for one in slides]
+
+
+class StateShape(NamedTuple):
+    """A layer whose tokens decay a state (N, P) of each of H heads and add to it, as in `ops.ssd_scan`.
+
+    Its keys are those of G groups of heads, and the logarithms of H decays, (B, S, 1, G N + H); its values are
+    (B, S, 1, H P).  Before a row's tokens it has N places for the state of those that were dropped, as if N tokens had
+    added a row of the state each: their keys are the unit vectors.
+    """
+
+    groups: int
+    size: int
+    heads: int
 
 
 class KVCache:
@@ -42,6 +56,7 @@ class KVCache:
     windows: of each layer, the tokens before its own that a token attends to, None for all; a layer without an item has
     no window.  chunk: new tokens that there is room for before any are dropped.  shapes: G and K of each layer, where
     they are not those of all, and the size of values where it is another than that of keys.
+    states: of layers that keep a state, whose windows say what is kept of the tokens that can be taken back.
     whole: attention is given the whole cache at every step, since `start` hides the rest; otherwise the filled part.
     """
 
@@ -56,6 +71,7 @@ class KVCache:
         windows: Sequence[int | None] = (),
         chunk: int = CHUNK,
         shapes: Sequence[tuple[int, ...]] = (),
+        states: Mapping[int, StateShape] | None = None,
     ):
         if capacity < 1 or batch < 1:
             raise InputError(f"a cache for {batch} rows of {capacity} tokens: expected at least 1 of each")
@@ -72,7 +88,9 @@ class KVCache:
         self.window_layers = [i for i, window in enumerate(windows) if window is not None]
         self.window = max((w for w in windows if w is not None), default=0)
         self.window_tokens = self.window + SPARE_TOKENS  # tokens that are never dropped
-        slots = layer_capacities(layers, capacity, windows, chunk)
+        self.states = dict(states or {})
+        slots = layer_capacities(layers, capacity, windows, chunk + STATE_STEP * bool(states))
+        slots = [n + self.state_places(i) for i, n in enumerate(slots)]
         try:
             each = list(zip(slots, shapes or [(heads, size)] * layers, strict=True))
             self.keys = [ops.zeros((batch, n, *shape[:2]), like) for n, shape in each]
@@ -142,11 +160,19 @@ class KVCache:
     @property
     def window_capacity(self) -> int:
         """The tokens that a row of a layer with a window has memory for; `capacity` if there is no such layer."""
-        return self.keys[self.window_layers[0]].shape[1] if self.window_layers else self.capacity
+        if not self.window_layers:
+            return self.capacity
+        first = self.window_layers[0]
+        return self.keys[first].shape[1] - self.state_places(first)
 
     def tokens_in(self, layer: int) -> int:
-        """The tokens of the longest row that a layer has."""
-        return int(self.window_counts.max()) if layer in self.window_layers else self.length
+        """The tokens of the longest row that a layer has, and before them the places of a state."""
+        held = int(self.window_counts.max()) if layer in self.window_layers else self.length
+        return self.state_places(layer) + held
+
+    def state_places(self, layer: int) -> int:
+        """The places that a layer has for a state, before those of its tokens."""
+        return self.states[layer].size if layer in self.states else 0
 
     def check(self, batch: int) -> None:
         """Raise InputError if `batch` is not the number of rows."""
@@ -193,9 +219,12 @@ class KVCache:
         last ones in a layer with a window, (n, G, K).
         """
         for i, pair in enumerate(layers):
-            for to, of in zip((self.keys[i], self.values[i]), pair, strict=True):
-                n = min(len(of), to.shape[1])
-                to[0, :n] = of[len(of) - n :]
+            places = self.state_places(i)
+            for arrays, of in zip((self.keys, self.values), pair, strict=True):
+                if places and len(of) > arrays[i].shape[1]:  # nothing before a state's tokens may be left out
+                    arrays[i] = _zeros_as(arrays[i], (1, len(of), *of.shape[1:]))
+                n = min(len(of), arrays[i].shape[1]) - places
+                arrays[i][0, :places], arrays[i][0, places : places + n] = of[:places], of[len(of) - n :]
                 if i in self.window_layers:
                     self.dropped_counts = np.array([count - n])
         self.advance(count)
@@ -225,17 +254,34 @@ class KVCache:
         held, slots = self.window_counts, self.window_capacity
         left = held.copy()
         left[rows] = np.minimum(held[rows], self.window_tokens)
+        if self.states:
+            left = held - (held - left) // STATE_STEP * STATE_STEP
         most, needed = int(left.max()), min(self.capacity, int(left[rows].max()) + T)
         places = np.minimum((held - left)[:, None] + np.arange(most), slots - 1)
         at: Any = ops.as_ids(places, self._start, "index", slots)
         of: Any = ops.as_ids(np.arange(len(held))[:, None], self._start, "index", len(held))
-        for arrays in (self.keys, self.values):
-            for i in self.window_layers:
-                kept = arrays[i][of, at]
+        for i in self.window_layers:
+            places = self.state_places(i)
+            state = self._state_after(i, held - left) if places else ()
+            for k, arrays in enumerate((self.keys, self.values)):
+                kept = arrays[i][of, at + places]
                 if needed > slots:
-                    arrays[i] = _zeros_as(arrays[i], (len(held), needed, *kept.shape[2:]))
-                arrays[i][:, :most] = kept
+                    arrays[i] = _zeros_as(arrays[i], (len(held), places + needed, *kept.shape[2:]))
+                arrays[i][:, places : places + most] = kept
+                if places:
+                    arrays[i][:, :places] = state[k]
         self.dropped_counts = self.counts - left
+
+    def _state_after(self, layer: int, counts: np.ndarray) -> tuple[Array, Array]:
+        """What a layer's places of a state have after the first `counts` (B,) of each row's tokens."""
+        (G, N, H), keys, values = self.states[layer], self.keys[layer], self.values[layer]
+        n, B = N + int(counts.max()), len(counts)
+        at = np.arange(n)
+        there = (at < N + counts[:, None]) & ((at >= N) | (self.dropped_counts[:, None] > 0))
+        on_device: Any = ops.as_ids(there * 1, self._start, "places", 2) > 0
+        parts = keys[:, :n, 0, : G * N].reshape(B, n, G, N), values[:, :n, 0].reshape(B, n, H, -1)
+        state = ops.ssd_state(ops.StatePast(*parts, keys[:, :n, 0, G * N :], on_device))
+        return state_keys(self.states[layer], keys), state.reshape(B, N, 1, -1)
 
     def check_lengths(self, lengths: Array, T: int) -> np.ndarray:
         """The lengths (B,), if they are from 1 to T; InputError otherwise."""
@@ -365,13 +411,19 @@ class LayerCache:
         return ops.cat([before, x], 1)
 
     def past(self) -> tuple[Array, Array, Array]:
-        """The keys and values of the tokens so far (B, S, G, K), and where a row has one (B, S), before `extend`."""
-        cache = self._cache
+        """The keys and values of the tokens so far (B, S, G, K), and where a row has one (B, S), before `extend`.
+
+        Of a layer with a state, it comes first, as tokens of its own.
+        """
+        cache, places = self._cache, self._cache.state_places(self._layer)
         keys, values = cache.keys[self._layer], cache.values[self._layer]
         if not cache.whole:
             total = cache.tokens_in(self._layer)
             keys, values = keys[:, :total], values[:, :total]
-        return keys, values, ops.arange(keys.shape[1], cache.start) < cache.start[:, None]
+        at, start = ops.arange(keys.shape[1], cache.start), cache.start
+        if not places:
+            return keys, values, at < start[:, None]
+        return keys, values, state_mask(at, start, cache.window_start, places)
 
     def attention_arguments(self, visible: dict[str, Any]) -> dict[str, Any]:
         """Arguments of `ops.attention`, with `start` (B,) and a mask (B, length + T) of the keys that the layer has."""
@@ -391,7 +443,10 @@ class LayerCache:
         cache = self._cache
         cache.check_room(batch, T)
         cache.make_room(T)
-        return cache.window_start if self._layer in cache.window_layers else cache.start
+        if self._layer not in cache.window_layers:
+            return cache.start
+        places = cache.state_places(self._layer)
+        return cache.window_start + places if places else cache.window_start
 
     @property
     def cross(self) -> tuple[Array, Array, Array | None] | None:
@@ -409,6 +464,24 @@ class LayerCache:
             return keys, values
         total = cache.tokens_in(self._layer) + T
         return keys[:, :total], values[:, :total]
+
+
+def state_keys(shape: StateShape, like: Array) -> Array:
+    """The keys of the places of a state (1, N, 1, G N + H): unit vectors, which are not decayed."""
+    N = shape.size
+    return ops.as_hidden_states(
+        np.concatenate([*[np.eye(N, dtype=np.float32)] * shape.groups, np.zeros((N, shape.heads), np.float32)], 1)[
+            None
+        ],
+        like,
+        "keys",
+        shape.groups * N + shape.heads,
+    )[:, :, None]
+
+
+def state_mask(at: Array, start: Array, held: Array, places: int) -> Array:
+    """Where rows of start (B,) tokens, of which a layer has held (B,), have a token or a state: at (S,) -> (B, S)."""
+    return (at < held[:, None] + places) & ((at >= places) | (start > held)[:, None])
 
 
 def recent_vectors(keys: Array, values: Array, start: Array, count: int) -> Array:

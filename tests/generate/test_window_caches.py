@@ -137,9 +137,10 @@ def test_beams(family, engine, pair):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("options", [{"prompt_lookup_num_tokens": 6}, {"assistant_model": "itself"}], ids=str)
-def test_guessed_tokens(options, engine, pair):
+@pytest.mark.parametrize("family", ["Gemma3", "Mamba2"])
+def test_guessed_tokens(family, options, engine, pair):
     """Guesses that are wrong are taken back, after tokens were dropped."""
-    reference, model = pair("Gemma3", engine)
+    reference, model = pair(family, engine)
     if options.get("assistant_model"):
         options = {"assistant_model": pair("Mistral", engine)[1], "num_assistant_tokens": 7}
     config = GenerationConfig(max_new_tokens=60, eos_token_id=(3,), **options)
@@ -207,7 +208,8 @@ def test_a_kept_prompt(family, engine, pair, tmp_path):
     assert (answer, known) == (alone(turn), len(text) + 29)
     kept.save_cache(tmp_path / "turn.safetensors")
     size = (tmp_path / "turn.safetensors").stat().st_size
-    assert family in ("Qwen3_5", "Mamba2", "FalconH1") or size < 0.8 * kept.length * 3 * 2 * 2 * 16 * 4
+    per_token = sum(heads * (sizes[0] + sizes[-1]) for heads, *sizes in model.cache_shapes)
+    assert size < 0.8 * kept.length * per_token * 4
     other = PromptCache(model, decoder)
     other.load_cache(tmp_path / "turn.safetensors")
     more = [*turn, *answer, 8]
@@ -229,7 +231,7 @@ def test_a_mask_and_rows_of_unlike_lengths(family, pair):
     whole, cache, found = model(ids, mask), model.new_cache(2, 60), []
     for a, b in ((0, 13), (13, 14), (14, 40), (40, 41), (41, 60)):
         found.append(model(ids[:, a:b], mask[:, :b], cache=cache))
-    assert cache.dropped_counts.min() > 20
+    assert cache.dropped_counts.min() > 15
     np.testing.assert_allclose(np.concatenate(found, 1)[mask], whole[mask], rtol=1e-3, atol=1e-4)
 
 

@@ -329,17 +329,17 @@ def grouped_conv1d(x, weight, bias, groups, act=None):
     return ACT[act](out)
 
 
-def delta_rule(q, k, v, gate, rate, weight, bias, past=None):
+def delta_rule(q, k, v, decay, rate, past=None):
+    kept = np.exp(_f64(decay))
     (B, T, H, V), (G, K) = v.shape, k.shape[2:]
     out, changes = np.zeros(v.shape), np.zeros(v.shape)
     for b, h in np.ndindex(B, H):
         state, g = np.zeros((K, V)), h // (H // G)
         tokens = () if past is None else range(past.keys.shape[1])
         for s in (s for s in tokens if past.there[b, s]):
-            state = state * _kept(past.gate[b, s, h], weight[h], bias[h])
-            state = state + np.outer(past.keys[b, s, g], past.values[b, s, h])
+            state = state * np.exp(_f64(past.decay[b, s, h])) + np.outer(past.keys[b, s, g], past.values[b, s, h])
         for t in range(T):
-            state = state * _kept(gate[b, t, h], weight[h], bias[h])
+            state = state * kept[b, t, h]
             changes[b, t, h] = rate[b, t, h] * (v[b, t, h] - k[b, t, g] @ state)
             state = state + np.outer(k[b, t, g], changes[b, t, h])
             out[b, t, h] = q[b, t, g] @ state
@@ -363,10 +363,6 @@ def ssd_scan(q, k, v, decay, past=None):
 
 def softplus(x):
     return np.logaddexp(0, _f64(x))
-
-
-def _kept(gate, weight, bias):
-    return np.exp(-np.exp(_f64(weight)) * np.logaddexp(0, _f64(gate) + _f64(bias)))
 
 
 def channel_attention(q, k, v):

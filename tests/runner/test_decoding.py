@@ -45,7 +45,9 @@ def test_steps_at_any_position(name, model, runner):
     assert len(runner) == 2  # of 1 and of 4 rows
 
 
-@pytest.mark.parametrize("name", ["gemma-3-270m", "Mistral-7B-v0.1", "qwen2-windows"])
+@pytest.mark.parametrize(
+    "name", ["gemma-3-270m", "Mistral-7B-v0.1", "qwen2-windows", "Falcon-H1-0.5B-Instruct", "qwen3.5-text"]
+)
 def test_steps_of_layers_that_drop_tokens(name, model, runner, monkeypatch):
     """The graph's memory stays where it is while older tokens make room for new ones, in rows of unlike lengths."""
     own = model(name)

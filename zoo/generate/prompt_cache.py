@@ -99,8 +99,9 @@ class PromptCache:
         dtype, (count, *_) = _dtype(like), file.shape("tokens") or (0,)
         held = [count] * len(shapes)
         for i in empty.window_layers:  # of which the file may have the last tokens alone
-            n = (file.shape(f"keys.{i}") or (0,))[0] if f"keys.{i}" in file else 0
-            held[i] = min(max(n, empty.window), count)
+            first, places = empty.window_layers[-1], empty.state_places(i)
+            n = (file.shape(f"keys.{first}") or (0,))[0] if f"keys.{first}" in file else 0
+            held[i] = places + min(max(n - empty.state_places(first), empty.window), count)
         wanted = {"tokens": ("I64", (count,))}
         for i, (n, (heads, *sizes)) in enumerate(zip(held, shapes, strict=True)):
             wanted |= {f"keys.{i}": (dtype, (n, heads, sizes[0])), f"values.{i}": (dtype, (n, heads, sizes[-1]))}

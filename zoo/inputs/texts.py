@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from .. import ops
-from ..cache import CHUNK, CHUNK_GPU, KVCache, LayerCache
+from ..cache import CHUNK, CHUNK_GPU, KVCache, LayerCache, StateShape
 from ..errors import InputError
 from ..pretrained import Pretrained
 from ..typing import Array, RecordField
@@ -217,6 +217,11 @@ class TextModel(Pretrained):
         return ()
 
     @property
+    def states(self) -> Mapping[int, StateShape]:
+        """Of the parts of a cache those that keep a state, and its shape; their window is 0."""
+        return {}
+
+    @property
     def cache_shape(self) -> tuple[int, int, int]:
         """The number of layers, the heads of keys, and the size of a head."""
         cfg = self.config
@@ -232,9 +237,9 @@ class TextModel(Pretrained):
         """An empty cache of a decoder; capacity in tokens, by default all positions of the checkpoint."""
         layers, heads, size = self.cache_shape
         capacity = self.max_positions if capacity is None else capacity
-        windows = self.windows if self.runner.drops_tokens else ()
+        windows, states = (self.windows, self.states) if self.runner.drops_tokens else ((), {})
         chunk = CHUNK_GPU if ops.is_cuda(self.like) else CHUNK
-        return KVCache(layers, batch, capacity, heads, size, self.like, windows, chunk, self.cache_shapes)
+        return KVCache(layers, batch, capacity, heads, size, self.like, windows, chunk, self.cache_shapes, states)
 
     def tokens(
         self,

@@ -433,45 +433,29 @@ def channel_attention(q: Array, k: Array, v: Array) -> Array:
     return backend(q).channel_attention(q, k, v)
 
 
-class DeltaPast(NamedTuple):
-    """The tokens before those of `delta_rule`, S of them."""
+class StatePast(NamedTuple):
+    """The tokens before those of `ssd_scan` or `delta_rule`, S of them."""
 
-    keys: Array  # (B, S, G, K)
-    values: Array  # (B, S, H, V): what they changed
-    gate: Array  # (B, S, H)
+    keys: Array  # (B, S, G, N)
+    values: Array  # (B, S, H, P): what they added to the state
+    decay: Array  # (B, S, H): the logarithms of what they left of it
     there: Array  # (B, S): False for places without a token, which are at the end
 
 
 def delta_rule(
-    q: Array,
-    k: Array,
-    v: Array,
-    gate: Array,
-    rate: Array,
-    weight: Array,
-    bias: Array,
-    past: DeltaPast | None = None,
+    q: Array, k: Array, v: Array, decay: Array, rate: Array, past: StatePast | None = None
 ) -> tuple[Array, Array]:
     """The gated delta rule (Yang et al. 2024, https://arxiv.org/abs/2412.06464): a state (K, V) of each head that every
     token decays, and corrects at its key.
 
-    With d[t] = exp(-exp(weight) softplus(gate[t] + bias)), the change u[t] = rate[t] (v[t] - d[t] k[t] @ state[t - 1])
-    gives state[t] = d[t] state[t - 1] + outer(k[t], u[t]), and out[t] = q[t] @ state[t].
+    The change u[t] = rate[t] (v[t] - exp(decay[t]) k[t] @ state[t - 1]) gives state[t] = exp(decay[t]) state[t - 1] +
+    outer(k[t], u[t]), and out[t] = q[t] @ state[t].
 
-    q, k (B, T, G, K), v (B, T, H, V), gate, rate (B, T, H), weight, bias (H,), H a multiple of G: neighbouring heads
-    share keys -> out (B, T, H, V), u (B, T, H, V).  past: the tokens before, whose state is 0 before the first.
+    q, k (B, T, G, K), v (B, T, H, V), decay of at most 0, rate (B, T, H), H a multiple of G: neighbouring heads share
+    keys -> out (B, T, H, V), u (B, T, H, V).  past: the tokens before, whose state is 0 before the first.
     """
     charge((v.shape[0], v.shape[2], k.shape[3], v.shape[3]), "states", 4)
-    return backend(v).delta_rule(q, k, v, gate, rate, weight, bias, past)
-
-
-class StatePast(NamedTuple):
-    """The tokens before those of `ssd_scan`, S of them."""
-
-    keys: Array  # (B, S, G, N)
-    values: Array  # (B, S, H, P)
-    decay: Array  # (B, S, H)
-    there: Array  # (B, S): False for places without a token, which are at the end
+    return backend(v).delta_rule(q, k, v, decay, rate, past)
 
 
 def ssd_scan(q: Array, k: Array, v: Array, decay: Array, past: StatePast | None = None) -> Array:
@@ -486,6 +470,11 @@ def ssd_scan(q: Array, k: Array, v: Array, decay: Array, past: StatePast | None 
     """
     charge((v.shape[0], v.shape[2], k.shape[3], v.shape[3]), "states", 4)
     return backend(v).ssd_scan(q, k, v, decay, past)
+
+
+def ssd_state(past: StatePast) -> Array:
+    """The state after tokens, in which `ssd_scan` goes on.  -> (B, N, H, P)."""
+    return backend(past.values).ssd_state(past)
 
 
 def relative_scores(x: Array, table: Array, of_keys: bool = False) -> Array:

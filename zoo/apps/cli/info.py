@@ -269,6 +269,7 @@ def _memory(
     if getattr(model, "is_causal", False):
         of_layers = [heads * (sizes[0] + sizes[-1]) * 4 for heads, *sizes in model.cache_shapes]
         held = layer_capacities(len(of_layers), tokens, model.windows)
+        held = [n + (model.states[i].size if i in model.states else 0) for i, n in enumerate(held)]
         out["cache_per_token"] = sum(of_layers)
         out["cache"] = batch * sum(n * size for n, size in zip(held, of_layers, strict=True))
         extra += out["cache"]

@@ -133,7 +133,7 @@ class OnnxDecoder:
         feed |= {name: np.ascontiguousarray(x, np.int64) for name, x in more.items()}
         logits, *new = self._graph(bool(cache.cross), every=every, embeds=ids.ndim == 3).session(feed)
         for i, pair in enumerate(zip(new[::2], new[1::2], strict=True)):
-            start = cache.window_counts if i in cache.window_layers else cache.counts
+            start = cache.window_counts + cache.state_places(i) if i in cache.window_layers else cache.counts
             for kept, x in zip((cache.keys[i], cache.values[i]), pair, strict=True):
                 for b, (at, n) in enumerate(zip(start, own, strict=True)):
                     kept[b, at : at + n] = x[b, :, :n].transpose(1, 0, 2)

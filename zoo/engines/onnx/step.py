@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ... import ops
-from ...cache import recent_vectors
+from ...cache import recent_vectors, state_mask
 from ...errors import UnsupportedError
 from ...inputs import Context, TextInputs
 from ...inputs.heads import CausalLM
@@ -28,14 +28,23 @@ from .trace import Traced, as_symbols, finish
 
 PAST_KEYS, PRESENT_KEYS, CROSS_KEYS = "past_key_values", "present", "cross_key_values"
 # Lengths in the trace: all distinct, and none is 1.
-HINTS = {"B": 6, "T": 5, "S": 7, "C": 3, "M": 11, "N": 4, "W": 13}
+HINTS = {"B": 6, "T": 5, "S": 7, "C": 3, "M": 11, "N": 4, "W": 13, "Q": 17}
 
 
 class _Layer:
     """One layer's part of the cache: inputs of the graph, and the keys and values that the layer adds."""
 
-    def __init__(self, keys: Symbol, values: Symbol, cross: Any, in_place: bool, start: Symbol, held: Symbol | None):
-        self.start = start
+    def __init__(
+        self,
+        keys: Symbol,
+        values: Symbol,
+        cross: Any,
+        in_place: bool,
+        start: Symbol,
+        held: Symbol | None,
+        state_places: int,
+    ):
+        self.start, self.state_places = start, state_places
         self.keys, self.values, self.cross = keys, values, cross  # (B, G, S or W, K) twice, and the encoder's
         self.in_place, self.window_start = (
             in_place,
@@ -65,7 +74,11 @@ class _Layer:
         pair: tuple[Any, ...] = self.keys, self.values
         keys, values = (past.transpose(0, 2, 1, 3) for past in pair)
         start: Any = self.start
-        return keys, values, ops.arange(keys.shape[1], start) < start[:, None]
+        at = ops.arange(keys.shape[1], start)
+        if not self.state_places:
+            return keys, values, at < start[:, None]
+        held: Any = self.window_start
+        return keys, values, state_mask(at, start, held, self.state_places)
 
     def attention_arguments(self, visible: dict[str, Any]) -> dict[str, Any]:
         return visible if self.window_start is None else {**visible, "start": self.window_start}
@@ -169,7 +182,7 @@ class _Step:
         return t._replace(mrope_position_ids=at)
 
     def cache(self, cross: bool, in_place: bool = False, drops: bool = False) -> Any:
-        windows = self.model.windows if drops else ()
+        windows, states = (self.model.windows, self.model.states) if drops else ((), {})
         mask, held, found = None, None, []
         if any(window is not None for window in windows):
             held = self.input("window_lengths", ("B",), INT)
@@ -177,7 +190,8 @@ class _Step:
             mask = self.input("encoder_attention_mask", ("C", "M"), INT).to(BOOL)
         for i, (heads, size, *other) in enumerate(self.model.cache_shapes):
             own = held if windows and windows[i] is not None else None
-            shape = "B", heads, "S" if own is None else "W"
+            places = states[i].size if i in states else 0
+            shape = "B", heads, "S" if own is None else "Q" if places else "W"
             sizes = (("key", size), ("value", *(other or (size,))))
             keys, values = (self.input(f"{PAST_KEYS}.{i}.{name}", (*shape, n), FLOAT) for name, n in sizes)
             seen = None
@@ -186,5 +200,5 @@ class _Step:
                     self.input(f"{CROSS_KEYS}.{i}.{name}", ("C", heads, "M", size), FLOAT) for name in ("key", "value")
                 )
                 seen = k.transpose(0, 2, 1, 3), v.transpose(0, 2, 1, 3), mask
-            found.append(_Layer(keys, values, seen, in_place, self.start, own))
+            found.append(_Layer(keys, values, seen, in_place, self.start, own, places))
         return found

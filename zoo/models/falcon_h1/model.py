@@ -8,7 +8,7 @@ heads, E features of all of them, N of keys and as many of queries, C = E + 2 N.
 from __future__ import annotations
 
 from ... import ops
-from ...cache import LayerCache
+from ...cache import LayerCache, StateShape
 from ...inputs import TextInputs
 from ...nn import Linear, Module, RMSNorm
 from ...typing import Array
@@ -123,7 +123,13 @@ class FalconH1Pretrained(llama.LlamaPretrained):
     @property
     def windows(self) -> list[int | None]:
         layers = self.config.num_hidden_layers
-        return [None] * (2 * layers) + [self.config.mamba_d_conv - 1] * layers
+        return [None] * layers + [0] * layers + [self.config.mamba_d_conv - 1] * layers
+
+    @property
+    def states(self) -> dict[int, StateShape]:
+        cfg, layers = self.config, self.config.num_hidden_layers
+        shape = StateShape(cfg.mamba_n_groups, cfg.mamba_d_state, cfg.mamba_n_heads)
+        return dict.fromkeys(range(layers, 2 * layers), shape)
 
 
 class FalconH1Model(FalconH1Pretrained, llama.LlamaModel):

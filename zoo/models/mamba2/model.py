@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ... import ops
-from ...cache import LayerCache
+from ...cache import LayerCache, StateShape
 from ...inputs import TextInputs, TextModel
 from ...inputs.heads import CausalLM
 from ...nn import Linear, Module, RMSNorm
@@ -149,7 +149,12 @@ class Mamba2Pretrained(TextModel):
     @property
     def windows(self) -> list[int | None]:
         layers = self.config.num_hidden_layers
-        return [None] * layers + [self.config.conv_kernel - 1] * layers
+        return [0] * layers + [self.config.conv_kernel - 1] * layers
+
+    @property
+    def states(self) -> dict[int, StateShape]:
+        cfg = self.config
+        return dict.fromkeys(range(cfg.num_hidden_layers), StateShape(cfg.n_groups, cfg.state_size, cfg.num_heads))
 
 
 class Mamba2Model(Mamba2Pretrained):

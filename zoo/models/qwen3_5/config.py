@@ -75,8 +75,3 @@ class Qwen3_5TextConfig(LlamaConfig):  # noqa: N801 - transformers' name
     def conv_width(self) -> int:
         """The features of queries, keys and values together."""
         return 2 * self.key_width + self.value_width
-
-    @property
-    def cache_width(self) -> int:
-        """The features that a cache has of a token, twice: its keys and gates, and its changes of the state."""
-        return max(self.key_width + self.linear_num_value_heads, self.value_width)

@@ -1,8 +1,8 @@
 """Qwen3.5 (Qwen team 2026, https://qwen.ai/blog?id=qwen3.5), the models of texts: three of four layers keep a state by
 the gated delta rule (Yang et al. 2024, https://arxiv.org/abs/2412.06464), the others attend, with a gate.
 
-A cache has of each token what it changed in the states, so that tokens can be taken back, and of the last ones what the
-convolutions read.
+A cache has the states before the last tokens, and of each of these what it changed in them, so that tokens can be taken
+back, and what the convolutions read.
 
 Shapes: B batch, T tokens, D hidden_size; of attention H heads, G heads of keys, K head size; of a state J key heads of
 N features, I heads of M features, C features of queries, keys and values, L tokens that a convolution sees.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import ops
-from ...cache import KVCache, LayerCache
+from ...cache import KVCache, LayerCache, StateShape
 from ...inputs import TextInputs
 from ...nn import Dropout, Linear, Module, RMSNorm
 from ...typing import Array
@@ -71,7 +71,7 @@ class GatedDeltaNet(Module):
 
     def __init__(self, w: Weights, cfg: Qwen3_5TextConfig):
         D, C, I, IM = cfg.hidden_size, cfg.conv_width, cfg.linear_num_value_heads, cfg.value_width  # noqa: E741
-        self.groups, self.heads, self.cache_width = cfg.linear_num_key_heads, I, cfg.cache_width
+        self.groups, self.heads = cfg.linear_num_key_heads, I
         self.key_width, self.value_width, self.taps = cfg.key_width, IM, cfg.linear_conv_kernel_dim
         names = ["in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a"]
         self.project = Linear.fuse(w, names, D, [C, IM, I, I], bias=False)
@@ -91,16 +91,18 @@ class GatedDeltaNet(Module):
                 own = ops.take_rows(own, c.start[:, None] + ops.arange(T, c.start))
             x = ops.where(own, x, x * 0.0)
         y = self.project(x)
-        z, rate, gate = y[..., C : C + IM], ops.activate(y[..., C + IM : C + IM + I], "sigmoid"), y[..., C + IM + I :]
+        z, rate = y[..., C : C + IM], ops.activate(y[..., C + IM : C + IM + I], "sigmoid")
+        decay = ops.softplus(y[..., C + IM + I :] + self.bias) * (ops.exp(self.log_decay) * -1.0)
         qkv = self.convolve(y[..., :C], None if caches is None else caches[1])
         q, k = (self.unit(qkv[..., i * JN : (i + 1) * JN]) for i in (0, 1))
         v, past = qkv[..., 2 * JN :].reshape(B, T, I, IM // I), None
         if caches is not None:
             past = self.past(caches[0])
         q = q * q.shape[-1] ** -0.5
-        a, changes = ops.delta_rule(q, k, v, gate, rate, self.log_decay, self.bias, past)
+        a, changes = ops.delta_rule(q, k, v, decay, rate, past)
         if caches is not None:
-            self.keep(caches[0], ops.cat([k.reshape(B, T, JN), gate], -1), changes.reshape(B, T, IM))
+            keys = ops.cat([k.reshape(B, T, JN), decay], -1)
+            caches[0].extend(keys[:, :, None], changes.reshape(B, T, 1, IM))
         a = self.norm(a) * ops.activate(z.reshape(a.shape), "silu")
         return self.out(a.reshape(B, T, IM))
 
@@ -118,19 +120,13 @@ class GatedDeltaNet(Module):
         x = x.reshape(*x.shape[:2], self.groups, self.key_width // self.groups)
         return x * ((ops.mean(x * x, -1) * x.shape[-1] + EPS) ** -0.5)[..., None]
 
-    def past(self, cache: LayerCache) -> ops.DeltaPast:
+    def past(self, cache: LayerCache) -> ops.StatePast:
         """What a cache has of the tokens so far."""
         keys, values, there = cache.past()
         (B, S, _, _), J, I = keys.shape, self.groups, self.heads  # noqa: E741
         JN, IM = self.key_width, self.value_width
-        found = keys[:, :, 0, :JN].reshape(B, S, J, JN // J), values[:, :, 0, :IM].reshape(B, S, I, IM // I)
-        return ops.DeltaPast(*found, keys[:, :, 0, JN : JN + I], there)
-
-    def keep(self, cache: LayerCache, *arrays: Array) -> None:
-        """Store the keys and gates of tokens, and their changes, (B, T, ...), which are filled up with zeros."""
-        B, T, _ = arrays[0].shape
-        wide = (ops.cat([x, ops.zeros((B, T, self.cache_width - x.shape[-1]), x)], -1) for x in arrays)
-        cache.extend(*(x.reshape(B, T, 1, self.cache_width) for x in wide))
+        found = keys[:, :, 0, :JN].reshape(B, S, J, JN // J), values[:, :, 0].reshape(B, S, I, IM // I)
+        return ops.StatePast(*found, keys[:, :, 0, JN:], there)
 
 
 class Layer(Module):
@@ -158,17 +154,24 @@ class Qwen3_5Pretrained(llama.LlamaPretrained):  # noqa: N801
         return cfg.num_hidden_layers + len(cfg.state_layers), cfg.key_heads, cfg.head_size
 
     @property
-    def cache_shapes(self) -> list[tuple[int, int]]:
+    def cache_shapes(self) -> list[tuple[int, ...]]:
         """Of the layers, and then of the convolutions."""
         cfg = self.config
-        one, state = (cfg.key_heads, cfg.head_size), (1, cfg.cache_width)
+        one, state = (cfg.key_heads, cfg.head_size), (1, cfg.key_width + cfg.linear_num_value_heads, cfg.value_width)
         of_layers = [one if cfg.attends(layer) else state for layer in range(cfg.num_hidden_layers)]
         return of_layers + [(1, cfg.conv_width // 2)] * len(cfg.state_layers)
 
     @property
     def windows(self) -> list[int | None]:
         cfg = self.config
-        return [None] * cfg.num_hidden_layers + [cfg.linear_conv_kernel_dim - 1] * len(cfg.state_layers)
+        of_layers = [None if cfg.attends(layer) else 0 for layer in range(cfg.num_hidden_layers)]
+        return of_layers + [cfg.linear_conv_kernel_dim - 1] * len(cfg.state_layers)
+
+    @property
+    def states(self) -> dict[int, StateShape]:
+        cfg = self.config
+        shape = StateShape(cfg.linear_num_key_heads, cfg.linear_key_head_dim, cfg.linear_num_value_heads)
+        return dict.fromkeys(cfg.state_layers, shape)
 
 
 class Qwen3_5TextModel(Qwen3_5Pretrained, llama.LlamaModel):  # noqa: N801

@@ -35,7 +35,7 @@ from .pool import (
 )
 from .resize import interpolate
 from .sample import boxes_of_masks, centres, logit, sample, take_rows, top_rows, true_indices
-from .ssd_scan import ssd_scan
+from .ssd_scan import ssd_scan, ssd_state
 from .symbols import write_symbols
 
 

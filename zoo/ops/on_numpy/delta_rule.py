@@ -16,18 +16,16 @@ def delta_rule(
     q: np.ndarray,
     k: np.ndarray,
     v: np.ndarray,
-    gate: np.ndarray,
+    decay: np.ndarray,
     rate: np.ndarray,
-    weight: np.ndarray,
-    bias: np.ndarray,
     past: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     H, T = v.shape[2], v.shape[1]
     q, k, v = (_heads_first(x, H) for x in (q, k, v))
-    decay, rate = _decays(gate, weight, bias), rate.transpose(0, 2, 1)[..., None]
+    decay, rate = decay.transpose(0, 2, 1), rate.transpose(0, 2, 1)[..., None]
     state = keys = values = left = None
     if past is not None and past.keys.shape[1]:
-        before = np.where(past.there[:, None], _decays(past.gate, weight, bias), 0)
+        before = np.where(past.there[:, None], past.decay.transpose(0, 2, 1), 0)
         after = before[..., ::-1].cumsum(-1)[..., ::-1]  # a token's own decay and those after it
         left = np.where(past.there[:, None], np.exp(after - before), 0)
         keys, values = (_heads_first(x, H) for x in (past.keys, past.values))
@@ -68,9 +66,3 @@ def _heads_first(x: np.ndarray, heads: int) -> np.ndarray:
     """(B, T, G, K) -> (B, H, T, K)."""
     x = x.transpose(0, 2, 1, 3)
     return x if x.shape[1] == heads else np.repeat(x, heads // x.shape[1], axis=1)
-
-
-def _decays(gate: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """Gates (B, T, H) -> the logarithms (B, H, T) of what each token leaves of the state."""
-    zero = np.zeros((), gate.dtype)
-    return (-np.exp(weight) * np.logaddexp(gate + bias, zero)).transpose(0, 2, 1)

@@ -45,6 +45,12 @@ def ssd_scan(q: np.ndarray, k: np.ndarray, v: np.ndarray, decay: np.ndarray, pas
     return out.reshape(B, H, T, P).transpose(0, 2, 1, 3)
 
 
+def ssd_state(past: Any) -> np.ndarray:
+    (B, _, G, N), (H, P) = past.keys.shape, past.values.shape[2:]
+    state = _state(past.keys.transpose(0, 2, 3, 1), _by_groups(past.values, G), _remainders(past, G))
+    return state.transpose(0, 2, 1, 3, 4).reshape(B, N, H, P)
+
+
 def _by_groups(x: np.ndarray, groups: int) -> np.ndarray:
     """(B, T, H, P) -> (B, G, R, T, P)."""
     B, T, H, P = x.shape

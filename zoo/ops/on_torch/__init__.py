@@ -22,7 +22,7 @@ from .devices import constant, on_host
 from .linear import linear
 from .norm import add_layer_norm, add_rms_norm, group_norm, layer_norm, rms_norm, softmax
 from .quantised import keep
-from .ssd_scan import ssd_scan
+from .ssd_scan import ssd_scan, ssd_state
 from .symbols import write_symbols
 from .vision import (
     adaptive_avg_pool2d,

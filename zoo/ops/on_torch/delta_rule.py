@@ -14,18 +14,16 @@ from torch import Tensor
 BLOCK = 64  # tokens whose changes of the state are found at once, from a system of that many equations
 
 
-def delta_rule(
-    q: Tensor, k: Tensor, v: Tensor, gate: Tensor, rate: Tensor, weight: Tensor, bias: Tensor, past: Any
-) -> tuple[Tensor, Tensor]:
+def delta_rule(q: Tensor, k: Tensor, v: Tensor, decay: Tensor, rate: Tensor, past: Any) -> tuple[Tensor, Tensor]:
     H, T, dtype = v.shape[2], v.shape[1], v.dtype
     q, k, v = (_heads_first(x, H) for x in (q, k, v))
-    decay, rate = _decays(gate, weight, bias), rate.float().transpose(1, 2)[..., None]
+    decay, rate = decay.float().transpose(1, 2), rate.float().transpose(1, 2)[..., None]
     state: Tensor | None = None
     keys: Tensor | None = None
     values = left = q  # replaced where there are tokens before
     if past is not None and past.keys.shape[1]:
         there = past.there[:, None]
-        before = _decays(past.gate, weight, bias).masked_fill(~there, 0)
+        before = past.decay.float().transpose(1, 2).masked_fill(~there, 0)
         after = before.flip(-1).cumsum(-1).flip(-1)  # a token's own decay and those after it
         left = (after - before).exp().masked_fill(~there, 0)[:, :, None]
         keys, values = (_heads_first(x, H) for x in (past.keys, past.values))
@@ -64,8 +62,3 @@ def _heads_first(x: Tensor, heads: int) -> Tensor:
     """(B, T, G, K) -> (B, H, T, K) float32."""
     x = x.transpose(1, 2).float()
     return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], 1)
-
-
-def _decays(gate: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Gates (B, T, H) -> the logarithms (B, H, T) of what each token leaves of the state, float32."""
-    return (-weight.float().exp() * torch.nn.functional.softplus(gate.float() + bias.float())).transpose(1, 2)

@@ -49,6 +49,13 @@ def ssd_scan(q: Tensor, k: Tensor, v: Tensor, decay: Tensor, past: Any) -> Tenso
     return torch.cat(found, 3).reshape(B, H, T, P).transpose(1, 2).to(dtype)
 
 
+def ssd_state(past: Any) -> Tensor:
+    (B, _, G, N), (H, P), dtype = past.keys.shape, past.values.shape[2:], past.values.dtype
+    keys, values = (x if x.dtype == torch.float64 else x.float() for x in (past.keys, past.values))
+    state = _state(keys.permute(0, 2, 3, 1), _by_groups(values, G), _remainders(past, G, values.dtype))
+    return state.transpose(1, 2).reshape(B, N, H, P).to(dtype)
+
+
 def _by_groups(x: Tensor, groups: int) -> Tensor:
     """(B, T, H, P) -> (B, G, R, T, P)."""
     B, T, H, P = x.shape

@@ -18,16 +18,14 @@ ABOVE, DIAGONAL = -1, -2
 LOG_OF_ZERO = -1e9
 
 
-def delta_rule(
-    q: Symbol, k: Symbol, v: Symbol, gate: Symbol, rate: Symbol, weight: Symbol, bias: Symbol, past: Any
-) -> tuple[Symbol, Symbol]:
+def delta_rule(q: Symbol, k: Symbol, v: Symbol, decay: Symbol, rate: Symbol, past: Any) -> tuple[Symbol, Symbol]:
     B, T, H, V = v.shape
     q, k, v = (_heads_first(x, H) for x in (q, k, v))
-    decay, rate = _decays(gate, weight, bias), rate.transpose(0, 2, 1)[..., None]
+    decay, rate = decay.transpose(0, 2, 1), rate.transpose(0, 2, 1)[..., None]
     if past is None and not q.graph.standard:
         return _by_steps(q, k, v, decay, rate)
     sums = _sums(decay)
-    read = None if past is None else _reader(past, weight, bias, exp(sums)[..., None])
+    read = None if past is None else _reader(past, exp(sums)[..., None])
     levels = _levels(q, T)
     turned = k.transpose(0, 1, 3, 2)
     pairs = exp(where(levels != ABOVE, sums[..., None] - sums[..., None, :], q.constant(np.float32(LOG_OF_ZERO))))
@@ -39,11 +37,11 @@ def delta_rule(
     return out.transpose(0, 2, 1, 3), changes.transpose(0, 2, 1, 3)
 
 
-def _reader(past: Any, weight: Symbol, bias: Symbol, kept: Symbol) -> Callable[[Symbol], Symbol]:
+def _reader(past: Any, kept: Symbol) -> Callable[[Symbol], Symbol]:
     """A function of x (B, H, T, K), what the state of the tokens before has for each, decayed by kept (B, H, T, 1)."""
     (B, S, H, V), T, there = past.values.shape, kept.shape[2], past.there[:, None]
     zero = kept.constant(np.float32(0))
-    before = where(there, _decays(past.gate, weight, bias), zero)
+    before = where(there, past.decay.transpose(0, 2, 1), zero)
     left = where(there, exp(_sums(before, reverse=1, exclusive=1)), zero)
     keys, values = _heads_first(past.keys, H).transpose(0, 1, 3, 2), _heads_first(past.values, H)
 
@@ -107,12 +105,6 @@ def _heads_first(x: Symbol, heads: int) -> Symbol:
     x = x.transpose(0, 2, 1, 3)
     B, G, T, K = x.shape
     return x if heads == G else x[:, :, None].expand((B, G, heads // G, T, K)).reshape(B, heads, T, K)
-
-
-def _decays(gate: Symbol, weight: Symbol, bias: Symbol) -> Symbol:
-    """Gates (B, T, H) -> the logarithms (B, H, T) of what each token leaves of the state."""
-    x = gate + bias
-    return (x.new("Softplus", [x], x.shape) * exp(weight) * -1.0).transpose(0, 2, 1)
 
 
 def _sums(x: Symbol, **how: int) -> Symbol:
