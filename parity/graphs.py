@@ -14,6 +14,7 @@ from zoo.engines.onnx.cache import write_graph
 from zoo.engines.onnx.runner import OnnxRunner
 from zoo.engines.onnx.trace import Traced, trace
 from zoo.inputs.mask_generation import MaskGenerator
+from zoo.inputs.text_masks import ImageStates
 from zoo.nn import is_array
 from zoo.runner import Runner
 
@@ -70,7 +71,8 @@ def graph_stages(model: Any, arrays: Mapping[str, Any], switches: Mapping[str, b
         record: Any = model.record
         for name in record._fields:
             staged.found.pop(name)
-    staged.found.pop("image_features", None)  # the stage "connector"
+    for name in ("image_features", *ImageStates._fields):  # the stage "connector", and what goes to another graph
+        staged.found.pop(name, None)
     return staged.found
 
 

@@ -94,7 +94,7 @@ def _batches(
         # Large images come one at a time, in one batch alone.
         found = [_merge(a, b) for a, b in zip(found, own, strict=False)] if found else own
     if decoder is None:
-        return found
+        return [_in_pairs(batch) for batch in found] if getattr(model, "in_pairs", False) else found
     ids = texts.first_tokens(decoder.config, tokenizer, seed)
     found = [texts.first_rows(batch, len(ids)) for batch in found]
     given = [ids[: len(next(iter(batch.arrays.values())))] for batch in found]
@@ -126,6 +126,12 @@ def examples(
             arrays["pixel_values"], batch = processor(drawn).pixel_values, batch._replace(images=drawn)
         out.append(batch._replace(arrays=arrays))
     return out
+
+
+def _in_pairs(batch: Batch) -> Batch:
+    """As many texts as images."""
+    count = min(map(len, batch.arrays.values()))
+    return texts.first_rows(batch, count)._replace(images=batch.images[:count])
 
 
 def _merge(a: Batch, b: Batch) -> Batch:

@@ -102,6 +102,7 @@ OF_PARTS = (
     "mistral3",
     "metaclip_2",
     "clap",
+    "clipseg",
     "gemma3",
     "paligemma",
     "parakeet_ctc",

@@ -41,6 +41,7 @@ from .tasks.zero_shot import ZeroShot
 from .tasks.zero_shot_audio import AudioEmbed, ZeroShotAudio
 from .tasks.zero_shot_detect import ZeroShotDetect
 from .tasks.zero_shot_image import DualEmbed, ZeroShotImage
+from .tasks.zero_shot_segment import ZeroShotSegment
 
 Name = str | os.PathLike[str]
 __version__: str
@@ -169,6 +170,10 @@ def load(
 def load(
     name_or_folder: Name, *, task: Literal["zero-shot-object-detection"], **options: Unpack[LoadOptions]
 ) -> ZeroShotDetect: ...
+@overload
+def load(
+    name_or_folder: Name, *, task: Literal["zero-shot-image-segmentation"], **options: Unpack[LoadOptions]
+) -> ZeroShotSegment: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["image-text-to-text"], **options: Unpack[LoadOptions]) -> ImageText: ...
 @overload

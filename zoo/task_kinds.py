@@ -524,6 +524,16 @@ TASKS: list[TaskKind] = [
         **_IMAGES,
     ),
     TaskKind(
+        name="zero-shot-image-segmentation",
+        cls="zero_shot_segment:ZeroShotSegment",
+        help="where each INPUT shows what --labels A,B,C say (CLIPSeg); --overlay writes them over the image",
+        heads={"ForImageSegmentation": None},
+        model="TextMaskModel",
+        options=(LABELS, TEMPLATE, THRESHOLD),
+        draws=True,
+        **_IMAGES,
+    ),
+    TaskKind(
         name="image-text-to-text",
         cls="image_text:ImageText",
         classes=dict.fromkeys(("blip", "florence2", "vision-encoder-decoder"), "image_question:ImageQuestionTask"),

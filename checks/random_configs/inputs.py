@@ -64,6 +64,10 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
     if isinstance(model, GroundedDetector):  # for which 0 is no text, in transformers
         ids = found.arrays["input_ids"]
         ids[:, 0] = np.maximum(ids[:, 0], 1)
+    if decoder is None and getattr(model, "in_pairs", False):
+        count = min(map(len, found.arrays.values()))
+        mask = None if found.mask is None else found.mask[:count]
+        return found._replace(arrays={name: array[:count] for name, array in found.arrays.items()}, mask=mask)
     if decoder is None:
         return found
     rows = len(next(iter(found.arrays.values())))

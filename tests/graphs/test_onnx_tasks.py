@@ -45,6 +45,7 @@ TASKS = {
         "owlv2-base-patch16-ensemble",
         lambda task: [shares(IMAGE, *task([IMAGE, IMAGE[:50]], "cat, water", threshold=0.0))],
     ),
+    "zero-shot-image-segmentation": ("clipseg-rd64", lambda task: [task(IMAGE, "cat, water").logits]),
     "translation": ("flan-t5-small", lambda task: task([LINES[0], "no"], max_new_tokens=6, num_beams=2)),
     "generate": ("stories260k", lambda task: task(["Once upon a time", "Hi"], max_new_tokens=20, details=True)),
 }

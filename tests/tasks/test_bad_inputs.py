@@ -56,6 +56,7 @@ TASKS: dict[str, tuple[str, str, Callable[[Any, list[Any]], Any]]] = {
         "owlv2-base-patch16-ensemble",
         lambda task, given: task(given, LABELS, threshold=0.0),
     ),
+    "zero-shot-image-segmentation": ("images", "clipseg-rd64", lambda task, given: task(given, LABELS)),
     "embed both": ("images", "clip-vit-base-patch32", lambda task, given: task(given)),
     "automatic-speech-recognition": ("audio", "whisper-base", lambda task, given: task(given, temperature=0)),
     "audio-classification": ("audio", "whisper-classifier", lambda task, given: task(given, batch_size=2)),

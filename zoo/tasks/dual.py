@@ -24,20 +24,22 @@ BATCH_TOKENS = 4096
 class TextSide:
     """A task whose model, `pair`, has an encoder of texts, `text_model`."""
 
+    text_method = "text_embeds"  # the method of `pair` from texts to vectors
+
     tokenizer: Tokenizer
     pair: Any
     runner: Any
 
     def embed_texts(self, texts: list[str]) -> np.ndarray:
-        """-> (B, E), vectors of length 1; what is longer than the checkpoint takes is cut."""
-        model = self.pair.text_model
+        """-> (B, E), vectors, mostly of length 1; what is longer than the checkpoint takes is cut."""
+        model, embeds = self.pair.text_model, getattr(self.pair, self.text_method)
         found, at = np.empty(0), 0
         for block in text_blocks(texts):
             rows = self.tokenizer.encode_batch(block, max_length=model.max_positions)
             for index in batches(rows.lengths, BATCH_TOKENS, self.tokenizer.pad_token_id is not None):
                 batch = self.tokenizer.pad(rows, index, padding=model.max_positions if model.pads_texts else True)
                 mask = None if model.pads_texts or batch.attention_mask.all() else batch.attention_mask
-                vectors = floats(self.runner.run(self.pair.text_embeds, model.tokens(batch.input_ids, mask)))
+                vectors = floats(self.runner.run(embeds, model.tokens(batch.input_ids, mask)))
                 if not found.size:
                     found = np.empty((len(texts), vectors.shape[1]), np.float32)
                 found[at + index] = vectors
