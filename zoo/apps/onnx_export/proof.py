@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...cache import KVCache
 from ...engines.onnx.decoder import OnnxDecoder, crosses
 from ...engines.onnx.runner import OpenGraph
 from ...engines.onnx.session import Session
@@ -63,7 +64,11 @@ def _of(fn: Any, written: Written, *records: Any) -> dict[str, dict[str, float]]
 def _of_steps(model: CausalLM, written: Written) -> dict[str, dict[str, float]]:
     rng, rows = np.random.default_rng(1), 2
     steps: Any = OnnxDecoder(model, written)  # type: ignore[arg-type]
-    caches, found, context = [model.new_cache(rows, sum(STEPS)) for _ in range(2)], [], {}
+    layers, heads, size = model.cache_shape
+    whole = KVCache(
+        layers, rows, sum(STEPS), heads, size, model.like, shapes=model.cache_shapes
+    )  # as the graphs need it
+    caches, found, context = [whole, model.new_cache(rows, sum(STEPS))], [], {}
     if crosses(model):
         width = getattr(model.config, model.inputs["encoder_hidden_states"])
         context = {"encoder_hidden_states": rng.normal(size=(rows, 5, width)).astype(np.float32)}
