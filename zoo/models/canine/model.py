@@ -35,7 +35,7 @@ INPUTS = {
     "inputs_embeds": "hidden_size",
 }
 POOLER = (r"^canine\.pooler\.",)  # transformers' classes have it, and compute without it
-HIDDEN_BIAS = -1e30  # beside a hidden key's score: where all are hidden, attention is even, as in transformers
+HIDDEN_BIAS = -1e30  # beside a hidden key's score
 
 
 class CanineModelOutput(NamedTuple):
@@ -85,9 +85,11 @@ class Layer(Module):
         self.down = Linear(w / "output.dense", F, D, dropout=rate)
         self.norm = LayerNorm(w / "output.LayerNorm", D, eps)
 
-    def __call__(self, x: Array, bias: Array | None) -> Array:
-        """x (B, T, D), bias broadcasts to (B, H, T, T) -> (B, T, D)."""
+    def __call__(self, x: Array, bias: Array | None, sees: Array | None = None) -> Array:
+        """x (B, T, D), bias broadcasts to (B, H, T, T), sees (B, T), false where attention is even -> (B, T, D)."""
         q, k, v = ops.split_heads(self.qkv(x), self.heads)
+        if sees is not None:
+            q = ops.where(sees[:, :, None, None], q, ops.zeros((1,), q))
         a = ops.attention(q, k, v, bias=bias, dropout=self.dropout.rate).reshape(x.shape)
         x = self.attention_norm(self.out(a), residual=x)
         return self.norm(self.down(self.up(x)), residual=x)
@@ -153,14 +155,18 @@ class CanineModel(CaninePretrained):
     def molecules(self, t: TextInputs) -> tuple[Array, Array, Array | None]:
         """-> characters (B, T, D), molecules (B, M, D), the first character's before them, and the bias of padding."""
         x, T, R, mask = self.embeddings(t), t.shape[1], self.config.downsampling_rate, t.context.mask
-        zero, at, M, hidden, of_molecules = ops.zeros((1,), x), ops.arange(T, x), T // R, None, None
+        zero, at, M, hidden, of_molecules, sees = ops.zeros((1,), x), ops.arange(T, x), T // R, None, None, None
+        block = at // self.config.local_transformer_stride
+        is_near = block[:, None] == block[None]
+        local = ops.where(is_near, zero, zero - math.inf)[None, None]
         if mask is not None:
+            # A block of padding sees all of itself alike, as in transformers.
+            sees = ops.linear(ops.where(mask, zero + 1, zero), ops.where(is_near, zero + 1, zero), None) > 0
+            local = local + ops.where(mask | ~sees, zero, zero + HIDDEN_BIAS)[:, None, None]
             hidden = ops.where(mask, zero, zero + HIDDEN_BIAS)[:, None, None]
             seen = ops.cumsum(mask[:, : M * R].reshape(-1, M, R) * 1, 2)[:, :, -1] > 0
             of_molecules = ops.where(seen, zero, zero + HIDDEN_BIAS)[:, None, None]
-        block = at // self.config.local_transformer_stride
-        local = ops.where(block[:, None] == block[None], zero, zero - math.inf)[None, None]
-        x = self.first(x, local if hidden is None else local + hidden)
+        x = self.first(x, local, sees)
         y = self.down(x)
         for layer in self.layers:
             y = layer(y, of_molecules)
