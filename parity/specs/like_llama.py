@@ -116,7 +116,7 @@ SPECS: dict[str, Spec] = {
         "mistralai/Mistral-7B-Instruct-v0.3", config={"vocab_size": 32768, "sliding_window": None}, tiny={}
     ),
     **_heads(_mistral, "mistral"),
-    "Ministral-3-3B-Base-2512": _ministral3("mistralai/Ministral-3-3B-Base-2512", full=True),
+    "Ministral-3-3B-Base-2512": _ministral3("mistralai/Ministral-3-3B-Base-2512"),
     **_heads(_ministral3, "ministral3"),
     "Qwen2.5-0.5B": _qwen2("Qwen/Qwen2.5-0.5B", full=True),
     "qwen2-windows": _qwen2("save_pretrained", tiny={**_SLIDES, "max_window_layers": 2}),

@@ -57,7 +57,6 @@ SPECS: dict[str, Mistral3Spec] = {
         config={**_CONFIG, "text_config": _TEXT_3B, "tie_word_embeddings": True},
         tiny={**_TINY, "text_config": _TINY_3B},
         dtype="BF16",
-        full=True,
     ),
     "mistral3-bare": _mistral3(
         like="save_pretrained",

@@ -94,7 +94,8 @@ def name_parts(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, **{name: {**config[name], **part} for name, part in _VIDEO.items()}}
 
 
-_sam2 = partial(Sam2Spec, processor=_IMAGES)
+# The score of an object is one number: near 0 it is the rounding of larger ones.
+_sam2 = partial(Sam2Spec, processor=_IMAGES, gains={"pred_obj_score_head.proj_out.bias": 400.0})
 
 SPECS: dict[str, Spec] = {
     "sam2.1-hiera-tiny": _sam2(
