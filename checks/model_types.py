@@ -90,6 +90,7 @@ SAME_WORK = {
     "finds objects in images": "detr",
     "segments images": "segformer",
     "segments images by points and boxes": "sam",
+    "finds poses in images": "vitpose",
     "estimates depth": "depth_anything",
     "reads lines of text": "pp_ocrv6_small_rec",
 }

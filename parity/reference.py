@@ -133,8 +133,9 @@ class Reference:
         processor = self._processor()
         if "Detr" in type(processor).__name__ and dict(processor.size).keys() == {"longest_edge"}:
             return _by_longest_edge(processor, images)
-        found = processor(images=list(images), return_tensors="np")
-        return spec_class(self.config["model_type"]).from_processor(dict(found))
+        spec = spec_class(self.config["model_type"])
+        found = processor(images=list(images), return_tensors="np", **spec.processor_arguments(images))
+        return spec.from_processor(dict(found))
 
     def generate(self, arrays: Mapping[str, np.ndarray], **options: Any) -> list[list[int]]:
         """The new tokens of each row, greedily or with beams, up to and with the first that ends it; with a cache.

@@ -113,6 +113,7 @@ OF_PARTS = (
     "owlvit",
     "owlv2",
     "sam",
+    "vitpose",
     "sam2",
     "sam2_video",
 )

@@ -55,6 +55,7 @@ STAND_INS = {
     "facebook/detr-resnet-50": "detr-resnet-50-timm",
     "depth-anything/Depth-Anything-V2-Small-hf": "Depth-Anything-V2-Small",
     "facebook/sam-vit-base": "sam-vit-base",
+    "usyd-community/vitpose-base-simple": "vitpose-base-simple",
     LAYOUT: "layoutlmv3-funsd",
     "PaddlePaddle/PP-LCNet_x1_0_table_cls_safetensors": "pp-lcnet-table-cls",
     "PaddlePaddle/PP-DocLayoutV3_safetensors": "pp-doclayout-v3",

@@ -46,7 +46,7 @@ def load(name_or_folder: Name, *, task: str | None = None, **options: Unpack[Loa
 
     task: for texts "embed", "sparse-embed", "multi-vector-embed", "fill-mask", "classify", "tag", "answer", "rerank",
     "generate", "text2text-generation", "summarization", "translation" or "zero-shot-classification", for images
-    "embed", "classify", "segment", "detect", "depth", "mask-generation", "read", "ocr",
+    "embed", "classify", "segment", "detect", "depth", "keypoint-detection", "mask-generation", "read", "ocr",
     "zero-shot-image-classification" or "zero-shot-object-detection", for recordings "automatic-speech-recognition" or
     "audio-classification"; by default the task that the checkpoint was trained for.
     With a literal task, type checkers know the return type.

@@ -24,6 +24,7 @@ from .tasks.generate import Generate
 from .tasks.image_classify import ImageClassify
 from .tasks.image_embed import ImageEmbed
 from .tasks.image_text import ImageText
+from .tasks.keypoints import DetectKeypoints
 from .tasks.mask_generation import GenerateMasks
 from .tasks.multi_vector_embed import MultiVectorEmbed
 from .tasks.ocr import Ocr
@@ -150,6 +151,10 @@ def load(name_or_folder: Name, *, task: Literal["object-detection"], **options: 
 def load(name_or_folder: Name, *, task: Literal["depth"], **options: Unpack[LoadOptions]) -> Depth: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["depth-estimation"], **options: Unpack[LoadOptions]) -> Depth: ...
+@overload
+def load(
+    name_or_folder: Name, *, task: Literal["keypoint-detection"], **options: Unpack[LoadOptions]
+) -> DetectKeypoints: ...
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["mask-generation"], **options: Unpack[LoadOptions]

@@ -315,16 +315,20 @@ class ConvTranspose2d(FoldedModule):
         stride: int | tuple[int, int] = 1,
         act: str | None = None,
         norm: BatchNorm | None = None,
+        padding: int | tuple[int, int] = 0,
+        bias: bool = True,
     ):
-        self.weight, self.bias = w.get("weight", (c_in, c_out, *ops.pair(kernel))), w.get("bias", (c_out,))
-        self.stride, self.act, self.norm = stride, ops.activation(act), norm
+        self.weight = w.get("weight", (c_in, c_out, *ops.pair(kernel)))
+        self.bias = w.get("bias", (c_out,)) if bias else None
+        self.stride, self.padding, self.act, self.norm = stride, padding, ops.activation(act), norm
         self._folded = norm.fold(self.weight, self.bias, axis=1) if norm else (self.weight, self.bias)
 
     def __call__(self, x: Array) -> Array:
         """x (B, Y, X, c_in) -> (B, Y', X', c_out)."""
+        size = self.stride, self.padding
         if self._folded is None and self.norm:
-            return ops.activate(self.norm(ops.conv_transpose2d(x, self.weight, self.bias, self.stride)), self.act)
-        return ops.conv_transpose2d(x, *(self._folded or (self.weight, self.bias)), self.stride, act=self.act)
+            return ops.activate(self.norm(ops.conv_transpose2d(x, self.weight, self.bias, *size)), self.act)
+        return ops.conv_transpose2d(x, *(self._folded or (self.weight, self.bias)), *size, act=self.act)
 
 
 def modules(node: Any) -> Iterator[Module]:

@@ -386,6 +386,13 @@ FAMILIES: dict[str, Family] = {
         processor="DPTImageProcessor",
         stages={"layer": "backbone.encoder.layer"},
     ),
+    "vitpose": Family(
+        module="zoo.models.vitpose",
+        prefix="VitPose",
+        heads=("ForPoseEstimation",),
+        processor="VitPoseImageProcessor",
+        stages={"layer": "backbone.encoder.layer"},
+    ),
     "dpt": Family(
         module="zoo.models.dpt",
         prefix="DPT",

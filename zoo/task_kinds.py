@@ -144,6 +144,13 @@ BOXES = CallOption(
     is_list=True,
     aliases=("input_boxes",),
 )
+DATASET_INDEX = CallOption(
+    name="dataset_index",
+    type=int,
+    metavar="N",
+    help="the data set whose expert looks at persons, in ViTPose++ (0, COCO)",
+    least=0,
+)
 MULTIMASK = CallOption(
     name="multimask",
     flag="no_multimask",
@@ -466,6 +473,18 @@ TASKS: list[TaskKind] = [
         pipelines=("depth-estimation",),
         heads={"ForDepthEstimation": None},
         output="depth:DepthOutput",
+        draws=True,
+        **_IMAGES,
+    ),
+    TaskKind(
+        name="keypoint-detection",
+        cls="keypoints:DetectKeypoints",
+        help="keypoints of the persons in --boxes, in pixels; --overlay draws them on the image",
+        heads={"ForPoseEstimation": None},
+        model="PoseModel",
+        output="keypoints:PoseOutput",
+        options=(BOXES, THRESHOLD, DATASET_INDEX),
+        labelled=True,
         draws=True,
         **_IMAGES,
     ),

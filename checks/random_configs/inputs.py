@@ -15,6 +15,7 @@ from zoo.inputs.encoder_decoder import ReadTwice
 from zoo.inputs.entities import EntityTextModel
 from zoo.inputs.frames import FrameModel
 from zoo.inputs.grounding import GroundedDetector
+from zoo.inputs.poses import PoseModel
 from zoo.inputs.waveform import WaveformModel
 
 MAX_TOKENS = 160  # tokens, where a model has positions for more
@@ -39,6 +40,8 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
     """Arguments that a model of zoo takes."""
     if isinstance(model, TextModel):
         return _texts(model, rng)
+    if isinstance(model, PoseModel):
+        return Arguments(model.example(int(rng.integers(1 << 30)), rows=int(rng.integers(1, 4))))
     if isinstance(model, ImageModel):
         return _images(model, rng)
     if isinstance(model, AudioModel):

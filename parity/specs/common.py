@@ -144,6 +144,11 @@ class Spec:
         return ()
 
     @staticmethod
+    def processor_arguments(images: Sequence[Image.Image]) -> dict[str, Any]:
+        """What transformers' image processor needs besides the images."""
+        return {}
+
+    @staticmethod
     def from_processor(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The output of transformers' image processor, with images as (B, Y, X, C)."""
         return {name: np.moveaxis(a, 1, -1) if a.ndim == 4 else a for name, a in found.items()}

@@ -38,6 +38,10 @@ TASKS = {
     "embed images": ("beit-cls-token", lambda task: task([IMAGE, IMAGE[:, ::-1]])),
     "segment": ("beit-base-finetuned-ade-640-640", lambda task: (lambda one: (one.mask, one.labels))(task(IMAGE))),
     "detect": ("table-transformer-detection", lambda task: [shares(IMAGE, *task([IMAGE, IMAGE[:50]], threshold=0.0))]),
+    "keypoint-detection": (
+        "vitpose-plus-base",
+        lambda task: [[k.score for k in task(IMAGE, boxes=[[3, 4, 30, 40]], dataset_index=2)[0].keypoints]],
+    ),
     "read": ("trocr-small-printed", lambda task: task([IMAGE], max_new_tokens=8, num_beams=2)),
     "zero-shot-audio-classification": ("clap-htsat-fused", lambda task: task([SOUND, SOUND[:9000]], "cat, water")),
     "zero-shot-image-classification": ("clip-vit-base-patch32", lambda task: task([IMAGE, IMAGE[:50]], "cat, water")),

@@ -33,6 +33,7 @@ class Preset:
     keeps_shape: bool = False  # True: the long side becomes the larger number of `size`
     frames: bool = False  # True: bounds of pixels are those of all frames that an image is repeated for
     pads_to_square: bool = False  # True: an image is padded to a square before it is resized, as OWLv2 does
+    crops_persons: bool = False  # True: a box becomes an image of `size`, as in ViTPose
     least_side: bool = False  # True: each side is at least that of a token before bounds of pixels are looked at
 
 
@@ -196,6 +197,23 @@ PRESETS = {
         crops=False,
         pads=False,
         pads_to_square=True,
+    ),
+    "VitPose": Preset(
+        {
+            "do_rescale": True,
+            "do_normalize": True,
+            "rescale_factor": 1 / 255,
+            "do_resize": False,  # which their class does not read
+            "resample": BILINEAR,
+            "size": {"height": 256, "width": 192},
+            "image_mean": IMAGENET_MEAN,
+            "image_std": IMAGENET_STD,
+            "do_affine_transform": True,
+            "normalize_factor": 200.0,
+        },
+        crops=False,
+        pads=False,
+        crops_persons=True,
     ),
     "Gemma3": Preset({**_VIT, "do_pan_and_scan": False, **PAN_AND_SCAN}, crops=False, pads=False),
     # Whose tiles are of one size, `size`; see PASSED_VALUES.

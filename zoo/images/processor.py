@@ -19,6 +19,7 @@ from ..ops import on_numpy
 from ..registry import FAMILIES
 from .fit import Fit, read_fit
 from .open import MAX_PIXELS, ImageInput, open_image
+from .persons import PersonCrop, read_person_crop
 from .presets import BICUBIC, BILINEAR, PASSED_VALUES, PRESETS, Preset
 from .sizes import read_height_width, read_size, resized_shape
 from .square import Square, read_square
@@ -80,6 +81,7 @@ class ImageProcessor:
     rounds: bool = True  # False: then it gives fractions of grey levels, which are rescaled as they are
     fit: Fit | None = None
     square: Square | None = None
+    person: PersonCrop | None = None  # by which the whole image, or what `of_boxes` is given, becomes one of its size
 
     @classmethod
     def from_folder(
@@ -156,7 +158,8 @@ class ImageProcessor:
         pans = _flag("do_pan_and_scan", values.get("do_pan_and_scan"))
         fit = read_fit(values, on) if preset.fits else None
         square = _square(values, on, name) if preset.pads_to_square else None
-        has_size = on["do_resize"] and tiling is None and fit is None and square is None
+        person = read_person_crop(values, name) if preset.crops_persons else None
+        has_size = on["do_resize"] and tiling is None and fit is None and square is None and person is None
         size = read_size(values["size"], values.get("max_size"), preset.square) if has_size else None
         if size is not None and preset.step > 1 and size.keys() == {"shortest_edge", "longest_edge"}:
             size = {**size, "step": preset.step}
@@ -183,6 +186,7 @@ class ImageProcessor:
             rounds=preset.rounds,
             fit=fit,
             square=square,
+            person=person,
         )
 
     def __call__(
@@ -240,6 +244,15 @@ class ImageProcessor:
                 pixel_mask[b, :h, :w] = True
         return ImageBatch(pixel_values, pixel_mask, sizes, grids)
 
+    def of_boxes(self, image: Image.Image, boxes: np.ndarray) -> np.ndarray:
+        """The images (P, H, W, 3) float32 of P boxes (P, 4) in an image, for a processor with `person`."""
+        if self.person is None:
+            raise InputError(f"boxes are given, but the {self.family}ImageProcessor reads whole images")
+        found = np.empty((len(boxes), *self.person.size, 3), np.float32)
+        for i, box in enumerate(boxes):
+            _look_up(self.table, self.person(image, box), found[i])
+        return found
+
     def with_size(self, size: Mapping[str, int]) -> ImageProcessor:
         """A copy of the processor with another `size`, such as {"longest_edge": 1000}; `sizes.RULES` has the forms."""
         if self.size is None:
@@ -267,7 +280,7 @@ class ImageProcessor:
         """(height, width) of an image of that size after resizing and cropping, before padding."""
         if self.crop is not None:
             return self.crop
-        for step in (self.fit, self.square):
+        for step in (self.fit, self.square, self.person):
             if step is not None:
                 return step.size
         return (height, width) if self.size is None else resized_shape(self.size, height, width)
@@ -278,6 +291,8 @@ class ImageProcessor:
 
         if self.fit is not None:
             return self.fit(image, self.resample, name, max_pixels)
+        if self.person is not None:
+            return self.person(image)
         if self.size is not None:
             height, width = resized_shape(self.size, image.height, image.width)
             if not height or not width:

@@ -184,7 +184,7 @@ class GenerateMasks(ImageTask):
         """
         given, single = as_images(images, "images")
         prompts = {
-            name: _for_each(name, value, single, len(given))
+            name: for_each_image(name, value, single, len(given))
             for name, value in (("points", points), ("point_labels", point_labels), ("boxes", boxes))
         }
         with Progress(len(given), progress, "images") as advance:
@@ -258,14 +258,14 @@ def read_prompts(size: tuple[int, int], points: Any, point_labels: Any, boxes: A
     if points is None and boxes is None:
         raise InputError("points and boxes are None: give one of the two, or both")
     if boxes is not None:
-        corners = _rows(_split(boxes, "boxes", False), "boxes", 4)
+        corners = number_rows(split_rows(boxes, "boxes", False), "boxes", 4)
         x0, y0, x1, y1 = corners.T
         for bad in np.flatnonzero(~((x0 >= 0) & (y0 >= 0) & (x0 < x1) & (y0 < y1) & (x1 <= W) & (y1 <= H)))[:1]:
             where = f"expected left < right and top < bottom within the image of {W} x {H} pixels"
             raise InputError(f": box {bad} is {_text(corners[bad])}, {where}", argument="boxes")
     groups: list[np.ndarray | None] = [None] * (0 if corners is None else len(corners))
     if points is not None:
-        groups = [_rows(one, "points", 2) for one in _split(points, "points", True)]
+        groups = [number_rows(one, "points", 2) for one in split_rows(points, "points", True)]
         for x, y in np.concatenate(groups).tolist():  # type: ignore[arg-type]
             if not (0 <= x < W and 0 <= y < H):
                 problem = f": point ({x:g}, {y:g}) is outside of the image of {W} x {H} pixels"
@@ -301,7 +301,7 @@ def box_of(mask: np.ndarray) -> Box:
     return float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)
 
 
-def _for_each(name: str, value: Any, single: bool, count: int) -> list[Any]:
+def for_each_image(name: str, value: Any, single: bool, count: int) -> list[Any]:
     """What an argument says of each image."""
     if single or value is None:
         return [value] * count
@@ -311,7 +311,7 @@ def _for_each(name: str, value: Any, single: bool, count: int) -> list[Any]:
     return found
 
 
-def _split(value: Any, name: str, has_objects: bool) -> list[Any]:
+def split_rows(value: Any, name: str, has_objects: bool) -> list[Any]:
     """The rows of numbers in a text, a list or an array; has_objects: a list of these for each object."""
     if isinstance(value, str):
         try:
@@ -327,7 +327,7 @@ def _split(value: Any, name: str, has_objects: bool) -> list[Any]:
     return list(found) if not has_objects or (is_nested and np.ndim(found[0][0])) else [found]
 
 
-def _rows(value: Any, name: str, width: int) -> np.ndarray:
+def number_rows(value: Any, name: str, width: int) -> np.ndarray:
     """Rows of numbers (n, width), at least one."""
     try:
         found = np.asarray(value, np.float64)

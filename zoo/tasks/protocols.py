@@ -21,6 +21,7 @@ from ..inputs.encoder_decoder import EncoderDecoder as EncoderDecoder
 from ..inputs.grounding import GroundedDetector as GroundedDetector
 from ..inputs.grounding import GroundedOutput as GroundedOutput
 from ..inputs.mask_generation import MaskGenerator as MaskGenerator
+from ..inputs.poses import PoseModel as PoseModel
 from ..inputs.text_masks import TextMaskModel as TextMaskModel
 from ..typing import Array
 
