@@ -98,7 +98,7 @@ def test_whisper_reads_only_speech(recording, tmp_path):
         assert not 8.9 < part.start < 13.5
     silence = np.zeros(4 * RATE, np.float32)
     assert transcribe(silence, temperature=0).text
-    assert transcribe(silence, vad_filter=True) == ("", None, [], None, 4.0, None)
+    assert transcribe(silence, vad_filter=True) == ("", None, [], None, 4.0, None, None)
     with pytest.raises(InputError, match="vad_filter is 1, expected True or False"):
         transcribe(silence, vad_filter=1)
 

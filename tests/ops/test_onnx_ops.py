@@ -268,6 +268,7 @@ def test_arrays_made_joined_and_chosen_from():
             x + naive.place(np.arange(4) / 3, x),
             naive.mean(x, 1),
             naive.exp(x),
+            naive.softplus(x),
             naive.log(x * x + 0.5),
             naive.bucket(x, (-1, 0, 1)),
             x + w * x,

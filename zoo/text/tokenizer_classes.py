@@ -431,7 +431,9 @@ CLASS_OF_MODEL: dict[str, str] = {
         ("bert", "electra", "distilbert", "nomic_bert", "ernie", "megatron-bert", "blip", "chinese_clip", "align"),
         "BertTokenizer",
     ),
-    **dict.fromkeys(("roberta", "roberta-prelayernorm", "bart", "data2vec-text", "longformer"), "RobertaTokenizer"),
+    **dict.fromkeys(
+        ("roberta", "roberta-prelayernorm", "bart", "clap", "data2vec-text", "longformer"), "RobertaTokenizer"
+    ),
     **dict.fromkeys(("xlm-roberta", "gte", "jina_embeddings_v3", "metaclip_2", "trocr"), "XLMRobertaTokenizer"),
     **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "codegen", "opt", "starcoder2", "phi"), "GPT2Tokenizer"),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), "Qwen2Tokenizer"),
@@ -460,7 +462,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     "florence2": "BartTokenizer",
     "camembert": "CamembertTokenizer",
     "canine": "CanineTokenizer",
-    **dict.fromkeys(("clip", "owlvit", "owlv2"), "CLIPTokenizer"),
+    **dict.fromkeys(("clip", "clipseg", "owlvit", "owlv2"), "CLIPTokenizer"),
     "cohere": "CohereTokenizer",
     "cohere2": "CohereTokenizer",
     "deberta": "DebertaTokenizer",
