@@ -189,16 +189,16 @@ class LukeForEntityClassification(LukeHead):
     """A classifier of the first entity, such as its type."""
 
     least_entities, only_saved = 1, POOLER
-    states: ClassVar[int] = 1  # the number of states that the classifier reads
+    states_read: ClassVar[int] = 1  # the number of states that the classifier reads
     has_bias: ClassVar[bool] = True
 
     def __init__(self, w: Weights, cfg: LukeConfig):
         super().__init__(w, cfg)
-        self.dropout, width = Dropout(cfg.hidden_dropout_prob), self.states * cfg.hidden_size
+        self.dropout, width = Dropout(cfg.hidden_dropout_prob), self.states_read * cfg.hidden_size
         self.classifier = Linear(w / "classifier", width, cfg.num_labels, bias=self.has_bias)
 
     def read(self, words: Array, entities: Array, e: EntityInputs) -> Array:
-        """words (B, T, D), entities (B, E, D) -> what is classified, (B, states D) or (B, E, states D)."""
+        """words (B, T, D), entities (B, E, D) -> what is classified, (B, states_read D) or (B, E, states_read D)."""
         return entities[:, 0]
 
     def forward(self, t: TextInputs, entities: EntityInputs) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -210,7 +210,7 @@ class LukeForEntityClassification(LukeHead):
 class LukeForEntityPairClassification(LukeForEntityClassification):
     """A classifier of the first two entities, such as the relation between them."""
 
-    least_entities, states, has_bias = 2, 2, False
+    least_entities, states_read, has_bias = 2, 2, False
 
     def read(self, words: Array, entities: Array, e: EntityInputs) -> Array:
         return ops.cat([entities[:, 0], entities[:, 1]], 1)
@@ -219,7 +219,7 @@ class LukeForEntityPairClassification(LukeForEntityClassification):
 class LukeForEntitySpanClassification(LukeForEntityClassification):
     """A classifier of each entity, by its state and those of its first and last token: named entities."""
 
-    states, needs_spans = 3, True
+    states_read, needs_spans = 3, True
 
     def read(self, words: Array, entities: Array, e: EntityInputs) -> Array:
         starts, ends = (ops.take_rows(words, at) for at in (e.starts, e.ends) if at is not None)
