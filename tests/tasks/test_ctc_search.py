@@ -83,6 +83,14 @@ def test_the_own_language_model_is_used_when_asked(folder, tmp_path):
     assert found != plain
 
 
+def test_a_file_of_n_grams_is_read_once(transcribe, ngrams, monkeypatch):
+    read: list[str] = []
+    monkeypatch.setattr(NgramModel, "from_path", lambda path: read.append(path) or ngrams)
+    for path in ("a.arpa", "a.arpa", "b.arpa"):
+        transcribe(noise(1000, 1), language_model=path)
+    assert read == ["a.arpa", "b.arpa"]
+
+
 def test_what_cannot_be_searched_is_refused(transcribe):
     recording = noise(1000, 1)
     for options, message in (

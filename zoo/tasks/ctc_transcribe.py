@@ -70,7 +70,7 @@ class CtcTranscribe(Task):
     ):
         super().__init__(model, checkpoint)
         self.features, self.tokenizer = features, tokenizer
-        self._own_ngrams: NgramModel | None = None
+        self._ngrams: tuple[str, NgramModel] | None = None  # the last that was read, by its path
         features.check(self.config)
         tokenizer.check(self.config.vocab_size)
 
@@ -181,9 +181,12 @@ class CtcTranscribe(Task):
             if self.checkpoint is None or not self.has_language_model:
                 download = f'hf download NAME --include "{FOLDER}/*"'
                 raise InputError(f"language_model is True, and {self!r} has no folder {FOLDER} ({download})")
-            ngrams = self._own_ngrams = self._own_ngrams or NgramModel.from_folder(self.checkpoint.contents, FOLDER)
-        elif isinstance(ngrams, str | os.PathLike):
-            ngrams = NgramModel.from_path(ngrams)
+            ngrams = self.checkpoint.contents.at(FOLDER)
+        if isinstance(ngrams, str | os.PathLike):
+            path = os.fspath(ngrams)
+            if self._ngrams is None or self._ngrams[0] != path:  # a file may have gigabytes
+                self._ngrams = path, NgramModel.from_path(path)
+            ngrams = self._ngrams[1]
         elif ngrams is not None and ngrams is not False and not isinstance(ngrams, NgramModel):
             raise InputError(f"language_model is {ngrams!r:.100}, expected a path, an NgramModel, True, False or None")
         searches = bool(ngrams or hotwords) or n_best > 1

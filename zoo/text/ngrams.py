@@ -67,32 +67,31 @@ class NgramModel:
         return cls._read(path, [], weights)
 
     @classmethod
-    def from_folder(cls, folder: CheckpointFolder, inside: str = "", **weights: Any) -> NgramModel:
-        """The model in a folder of a checkpoint: attrs.json, unigrams.txt, and a file for kenlm."""
-        where, names = folder.where(inside) if inside else str(folder), folder.names(inside)
+    def from_folder(cls, folder: CheckpointFolder, **weights: Any) -> NgramModel:
+        """The model in a folder: attrs.json, unigrams.txt, and a file for kenlm."""
+        where, names = str(folder), folder.names()
         found = [name for name in names if name.endswith(ENDS)]
         if len(found) != 1:
             raise NotFoundError(
                 f"{where} has {quantity(len(found), 'file')} that {'end' if len(found) != 1 else 'ends'} in "
                 f"{', '.join(ENDS)}, expected one language model; it has {', '.join(names[:5]) or 'no files'}"
             )
-        path = f"{inside}/" if inside else ""
-        stored = folder.json(path + ATTRIBUTES) if ATTRIBUTES in names else {}
+        stored = folder.json(ATTRIBUTES) if ATTRIBUTES in names else {}
         known = ("alpha", "beta", "unk_score_offset", "score_boundary")
         for name in stored:
             if name not in known:
-                place = folder.where(path + ATTRIBUTES)
+                place = folder.where(ATTRIBUTES)
                 raise CheckpointError(
                     f"{place}: {name!r:.100} is not a field of a language model{nearest(name, known)}"
                 )
         unigrams = []
         if UNIGRAMS in names:
-            content = folder.read(path + UNIGRAMS, MAX_UNIGRAMS_BYTES, CheckpointError)
+            content = folder.read(UNIGRAMS, MAX_UNIGRAMS_BYTES, CheckpointError)
             try:
                 unigrams = content.decode().splitlines()
             except UnicodeDecodeError as e:
-                raise CheckpointError(f"{folder.where(path + UNIGRAMS)} is not UTF-8 ({e})") from None
-        return cls._read(folder.at(path + found[0]), unigrams, {**stored, **weights})
+                raise CheckpointError(f"{folder.where(UNIGRAMS)} is not UTF-8 ({e})") from None
+        return cls._read(folder.at(found[0]), unigrams, {**stored, **weights})
 
     @classmethod
     def _read(cls, path: Path, unigrams: Iterable[str], weights: dict[str, Any]) -> NgramModel:
