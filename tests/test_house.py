@@ -207,7 +207,7 @@ def test_modules_are_imported_by_name_alone_where_a_table_says_so():
 def test_importing_a_model_reaches_few_files():
     script = "import sys, zoo.models.bert\nprint(sum(n.partition('.')[0] == 'zoo' for n in sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert int(done.stdout) <= 41
+    assert int(done.stdout) <= 44
 
 
 def test_a_load_finds_looks_builds_and_wraps(minilm):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import zoo.cache
+import zoo.cache.kv
 import zoo.generate.continuous
 import zoo.inputs.heads
 import zoo.inputs.texts
@@ -48,7 +48,7 @@ LENGTHS = (47, 23, 6)
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch):
     """Windows are full after few tokens, prompts pass in chunks that are not the window's length."""
-    monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", 3)
+    monkeypatch.setattr(zoo.cache.kv, "SPARE_TOKENS", 3)
     monkeypatch.setattr(zoo.inputs.texts, "CHUNK", 8)
     monkeypatch.setattr(zoo.inputs.heads, "CHUNK", 8)
     monkeypatch.setattr(zoo.generate.continuous, "CHUNK", 8)
@@ -153,7 +153,7 @@ def test_guessed_tokens(family, options, engine, pair):
 @pytest.mark.parametrize("family", ["Gemma3", "Lfm2", "Qwen3_5", "Mamba2", "FalconH1"])
 def test_rows_that_come_and_go(family, engine, pair, monkeypatch):
     """Continuous batching, with blocks of earlier prompts that windows have dropped since."""
-    monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", BLOCK)
+    monkeypatch.setattr(zoo.cache.kv, "SPARE_TOKENS", BLOCK)
     _, model = pair(family, engine)
     batch, config = ContinuousBatch(model, max_rows=2), GenerationConfig(max_new_tokens=40, eos_token_id=(3,))
     long = np.random.default_rng(5).integers(4, VOCAB, 5 * BLOCK + 3)
@@ -283,7 +283,7 @@ def test_stored_in_fewer_bits(options, part, pair, tmp_path, monkeypatch):
 
     cache, found = steps()
     assert cache.dropped_counts.min() > 20
-    monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", 60)
+    monkeypatch.setattr(zoo.cache.kv, "SPARE_TOKENS", 60)
     every, wanted = steps()
     assert every.dropped_counts.max() == 0
     assert np.linalg.norm(found - wanted) < part * np.linalg.norm(wanted)

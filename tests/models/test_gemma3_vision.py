@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import zoo.cache
+import zoo.cache.kv
 import zoo.engines.onnx.decoder
 import zoo.generate.continuous
 import zoo.inputs.heads
@@ -46,7 +46,7 @@ def model(request, models, folder, monkeypatch) -> Any:
         pytest.importorskip(packages[request.param], reason=f"needs {packages[request.param]}, the engine")
     for module in (zoo.inputs.texts, zoo.inputs.heads, zoo.engines.onnx.decoder, zoo.generate.continuous):
         monkeypatch.setattr(module, "CHUNK", 7)
-    monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", 3)
+    monkeypatch.setattr(zoo.cache.kv, "SPARE_TOKENS", 3)
     if request.param not in models:
         models[request.param] = load_model(folder, device=request.param)
     return models[request.param]
@@ -73,7 +73,7 @@ def test_chunks_and_slices_are_the_whole(model, cuts):
 
 
 def test_slices_begin_within_an_image(model, monkeypatch):
-    monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", 64)
+    monkeypatch.setattr(zoo.cache.kv, "SPARE_TOKENS", 64)
     ids, pixels = ids_around(model, 2, between=2), tiles(model, 2, 3)
     prompt, cache = model.prompt(ids, [pixels]), model.new_cache(1, len(ids))
     model.next_logits(None, None, cache, prompts=[prompt])

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch, whose calls are recorded")
 
-import zoo.cache  # noqa: E402
+import zoo.cache.kv  # noqa: E402
 import zoo.inputs.heads  # noqa: E402
 from tests.runner.tape import check, texts  # noqa: E402
 from zoo import ops  # noqa: E402
@@ -53,7 +53,7 @@ def test_steps_of_layers_that_drop_tokens(name, model, runner, monkeypatch):
     own = model(name)
     wrapped, (ids, _) = runner.decoder(own), texts(2, own.max_positions)
     wanted, _ = steps(own, ids, 30, {})
-    monkeypatch.setattr(zoo.cache, "SPARE_TOKENS", 2)
+    monkeypatch.setattr(zoo.cache.kv, "SPARE_TOKENS", 2)
     monkeypatch.setattr(zoo.inputs.texts, "CHUNK", 5)
     monkeypatch.setattr(zoo.inputs.heads, "CHUNK", 5)
     found, cache = steps(wrapped, ids, 30, {})

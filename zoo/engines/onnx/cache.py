@@ -48,8 +48,8 @@ MAX_EMBEDDED_BYTES = 64 << 20  # bytes of weights that NAME.onnx may hold beside
 VERSION = 3  # the version of the files' format
 # The files and folders of zoo/ whose code runs while a model is read and traced.
 PROGRAM = (
-    *("cache.py", "config.py", "nn.py", "pretrained.py", "rope.py"),
-    *("engines/onnx", "inputs", "models", "ops", "quant", "weights"),
+    *("config.py", "nn.py", "pretrained.py", "rope.py"),
+    *("cache", "engines/onnx", "inputs", "models", "ops", "quant", "weights"),
 )
 
 

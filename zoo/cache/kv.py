@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from . import ops
-from .errors import InputError
-from .typing import Array
+from .. import ops
+from ..errors import InputError
+from ..typing import Array
+from .layer import LayerCache
+from .states import StateShape, state_keys
 
 # Tokens of a prompt that pass through the layers at a time: that bounds memory, and fills a matrix product; a GPU needs
 # larger ones, and has the memory.
@@ -29,17 +31,34 @@ def layer_capacities(layers: int, capacity: int, windows: Sequence[int | None] =
     return [min(capacity, kept + chunk) if one else capacity for one in slides]
 
 
-class StateShape(NamedTuple):
-    """A layer whose tokens decay a state (N, P) of each of H heads and add to it, as in `ops.ssd_scan`.
+class RowCopy:
+    """What is known of each row in NumPy, copied to the keys' device once it is another array.
 
-    Its keys are those of G groups of heads, and the logarithms of H decays, (B, S, 1, G N + H); its values are
-    (B, S, 1, H P).  Before a row's tokens it has N places for the state of those that were dropped, as if N tokens had
-    added a row of the state each: their keys are the unit vectors.
+    memory (B,) is the same at every step: a recorded step reads it there.
     """
 
-    groups: int
-    size: int
-    heads: int
+    def __init__(self, memory: Array):
+        self.memory = memory
+        self._copied: tuple[np.ndarray, ...] = ()  # the arrays that the memory has the numbers of
+
+    def read(self, numbers: np.ndarray, *less: np.ndarray) -> Array:
+        """The memory, with these numbers (B,), less those of another array."""
+        arrays = (numbers, *less)
+        if [id(x) for x in self._copied] != [id(x) for x in arrays]:
+            ops.assign_(self.memory, numbers - less[0] if less else numbers)
+            self._copied = arrays
+        return self.memory
+
+    def add(self, count: int, numbers: np.ndarray, sums: np.ndarray, *less: np.ndarray) -> None:
+        """Let the memory have the sums of the numbers and `count`: in place, since a copy would wait for the GPU."""
+        memory = self.read(numbers, *less)
+        self._copied = ()  # in case of an interrupt
+        memory += count
+        self._copied = (sums, *less)
+
+    def for_rows(self, rows: int) -> RowCopy:
+        """A copy for another number of rows: in the memory of the first ones, or in new memory if there are more."""
+        return RowCopy(self.memory[:rows] if rows <= len(self.memory) else ops.zeros((rows,), self.memory))
 
 
 class KVCache:
@@ -77,14 +96,9 @@ class KVCache:
             raise InputError(f"a cache for {batch} rows of {capacity} tokens: expected at least 1 of each")
         self.capacity = capacity
         self.counts, self.dropped_counts = np.zeros(batch, np.int64), np.zeros(batch, np.int64)
-        self._start = ops.as_ids(self.counts, like, "start", capacity, ndim=1)
-        self._counted: np.ndarray | None = self.counts  # the counts that `_start` has
-        self._window_start = ops.zeros((batch,), self._start)
-        # The counts, and the dropped ones, that `_window_start` is the difference of.
-        self._window_counted: tuple[np.ndarray, np.ndarray] | None = self.counts, self.dropped_counts
         self.shifts = np.zeros(batch, np.int64)
-        self._shift = ops.zeros((batch,), self._start)
-        self._shifted: np.ndarray | None = self.shifts  # the shifts that `_shift` has
+        ids = ops.as_ids(self.counts, like, "start", capacity, ndim=1)
+        self._start, self._window_start, self._shift = (RowCopy(ops.zeros((batch,), ids)) for _ in range(3))
         self.window_layers = [i for i, window in enumerate(windows) if window is not None]
         self.window = max((w for w in windows if w is not None), default=0)
         self.window_tokens = self.window + SPARE_TOKENS  # tokens that are never dropped
@@ -112,13 +126,8 @@ class KVCache:
     def first(self, rows: int) -> KVCache:
         """An empty cache in the memory of the first rows of this one, into whose other rows `select` repeats rows."""
         new = copy.copy(self)
-        new.counts, new._start, new._counted = np.zeros(rows, np.int64), self._start[:rows], None
-        new.dropped_counts, new._window_start, new._window_counted = (
-            np.zeros(rows, np.int64),
-            self._window_start[:rows],
-            None,
-        )
-        new.shifts, new._shift, new._shifted = np.zeros(rows, np.int64), self._shift[:rows], None
+        new.counts, new.dropped_counts, new.shifts = (np.zeros(rows, np.int64) for _ in range(3))
+        new._resize_copies(rows)
         new.keys, new.values, new.cross = [x[:rows] for x in self.keys], [x[:rows] for x in self.values], {}
         new._memory, new.larger = {}, self
         return new
@@ -130,27 +139,25 @@ class KVCache:
     @property
     def start(self) -> Array:
         """The number of tokens in each row (B,): the same memory at every step, unless `select` adds rows to it."""
-        if self._counted is not self.counts:
-            ops.assign_(self._start, self.counts)
-            self._counted = self.counts
-        return self._start
+        return self._start.read(self.counts)
 
     @property
     def window_start(self) -> Array:
-        """`window_counts` (B,) on the keys' device: like `start`, the same memory at every step."""
-        known = self._window_counted
-        if known is None or known[0] is not self.counts or known[1] is not self.dropped_counts:
-            ops.assign_(self._window_start, self.window_counts)
-            self._window_counted = self.counts, self.dropped_counts
-        return self._window_start
+        """`window_counts` (B,) on the keys' device, like `start`; unused, and 0, if no layer has a window."""
+        if not self.window_layers:
+            return self._window_start.memory
+        return self._window_start.read(self.counts, self.dropped_counts)
 
     @property
     def shift(self) -> Array:
-        """`shifts` (B,) on the keys' device: like `start`, the same memory at every step."""
-        if self._shifted is not self.shifts:
-            ops.assign_(self._shift, self.shifts)
-            self._shifted = self.shifts
-        return self._shift
+        """`shifts` (B,) on the keys' device, like `start`."""
+        return self._shift.read(self.shifts)
+
+    def _resize_copies(self, rows: int, of: KVCache | None = None) -> None:
+        """Let the copies on the device have `rows` rows, in the memory of another cache if one is given."""
+        of = self if of is None else of
+        copies = of._start, of._window_start, of._shift
+        self._start, self._window_start, self._shift = (one.for_rows(rows) for one in copies)
 
     @property
     def window_counts(self) -> np.ndarray:
@@ -206,13 +213,10 @@ class KVCache:
         if isinstance(count, np.ndarray):
             self.counts = counts
             return
-        # Added in place: a copy would wait for the GPU.  `_counted` is None meanwhile, in case of an interrupt.
-        start, held, self._counted, self._window_counted = self.start, self.window_start, None, None
-        start += count
+        self._start.add(count, self.counts, counts)
         if self.window_layers:
-            held += count
-        self._counted = self.counts = counts
-        self._window_counted = counts, self.dropped_counts
+            self._window_start.add(count, self.counts, counts, self.dropped_counts)
+        self.counts = counts
 
     def take(self, layers: Iterable[tuple[Array, Array]], count: int) -> None:
         """Begin an empty cache of one row with `count` tokens: each layer's keys and values of all of them, or of the
@@ -258,8 +262,8 @@ class KVCache:
             left = held - (held - left) // STATE_STEP * STATE_STEP
         most, needed = int(left.max()), min(self.capacity, int(left[rows].max()) + T)
         places = np.minimum((held - left)[:, None] + np.arange(most), slots - 1)
-        at: Any = ops.as_ids(places, self._start, "index", slots)
-        of: Any = ops.as_ids(np.arange(len(held))[:, None], self._start, "index", len(held))
+        at: Any = ops.as_ids(places, self._start.memory, "index", slots)
+        of: Any = ops.as_ids(np.arange(len(held))[:, None], self._start.memory, "index", len(held))
         for i in self.window_layers:
             places = self.state_places(i)
             state = self._state_after(i, held - left) if places else ()
@@ -278,7 +282,7 @@ class KVCache:
         n, B = N + int(counts.max()), len(counts)
         at = np.arange(n)
         there = (at < N + counts[:, None]) & ((at >= N) | (self.dropped_counts[:, None] > 0))
-        on_device: Any = ops.as_ids(there * 1, self._start, "places", 2) > 0
+        on_device: Any = ops.as_ids(there * 1, self._start.memory, "places", 2) > 0
         parts = keys[:, :n, 0, : G * N].reshape(B, n, G, N), values[:, :n, 0].reshape(B, n, H, -1)
         state = ops.ssd_state(ops.StatePast(*parts, keys[:, :n, 0, G * N :], on_device))
         return state_keys(self.states[layer], keys), state.reshape(B, N, 1, -1)
@@ -295,32 +299,26 @@ class KVCache:
         index, batch = np.asarray(index, np.int64), len(self.counts)
         if self.cross:
             self._select_cross(index, batch)
-        counts, dropped, rows = self.counts[index], self.dropped_counts[index], len(index)
-        self.shifts = self.shifts[index]
-        lengths = [self.tokens_in(i) for i in range(len(self.keys))]
+        rows, lengths, larger = len(index), [self.tokens_in(i) for i in range(len(self.keys))], self.larger
         if batch < rows:
-            every, larger = ops.as_ids(index, self._start, "index", batch, ndim=1), self.larger
-            if larger is not None and len(larger.counts) >= rows and all(map(_begins, larger.keys, self.keys)):
-                self._start, self._window_start = larger._start[:rows], larger._window_start[:rows]
-                self._shift = larger._shift[:rows]
-                for mine, memory in ((self.keys, larger.keys), (self.values, larger.values)):
-                    mine[:] = [_repeat_rows(*each, every) for each in zip(mine, lengths, memory, strict=True)]
-            else:
-                self._start, self._window_start = ops.zeros((rows,), self._start), ops.zeros((rows,), self._start)
-                self._shift = ops.zeros((rows,), self._start)
-                for mine in (self.keys, self.values):
-                    mine[:] = [_repeat_rows(x, n, None, every) for x, n in zip(mine, lengths, strict=True)]
-            self.counts, self.dropped_counts, self._window_counted = counts, dropped, None
-            return
-        self._start, self._window_start = self._start[:rows], self._window_start[:rows]
-        self._shift = self._shift[:rows]
-        moved = np.flatnonzero(index != np.arange(rows))
-        if len(moved):
-            to, of = (ops.as_ids(i, self._start, "index", batch, ndim=1) for i in (moved, index[moved]))
-            for x, n in zip((*self.keys, *self.values), 2 * lengths, strict=True):
-                x[:, :n][to] = x[:, :n][of]
-        self.keys, self.values = [x[:rows] for x in self.keys], [x[:rows] for x in self.values]
-        self.counts, self.dropped_counts, self._window_counted = counts, dropped, None
+            if larger is not None and (len(larger.counts) < rows or not all(map(_begins, larger.keys, self.keys))):
+                larger = None
+            every, nothing = ops.as_ids(index, self._start.memory, "index", batch, ndim=1), [None] * len(lengths)
+            keys, values = (nothing, nothing) if larger is None else (larger.keys, larger.values)
+            for mine, memory in ((self.keys, keys), (self.values, values)):
+                mine[:] = [_repeat_rows(*each, every) for each in zip(mine, lengths, memory, strict=True)]
+            self._resize_copies(rows, larger)
+        else:
+            moved = np.flatnonzero(index != np.arange(rows))
+            if len(moved):
+                to, of = (ops.as_ids(i, self._start.memory, "index", batch, ndim=1) for i in (moved, index[moved]))
+                for x, n in zip((*self.keys, *self.values), 2 * lengths, strict=True):
+                    x[:, :n][to] = x[:, :n][of]
+            self.keys, self.values = [x[:rows] for x in self.keys], [x[:rows] for x in self.values]
+            self._resize_copies(rows)
+        self.counts, self.dropped_counts, self.shifts = (
+            x[index] for x in (self.counts, self.dropped_counts, self.shifts)
+        )
 
     def admit(self, other: KVCache, rows: int) -> None:
         """Append the rows of another cache of the same model, and take the larger of both capacities.
@@ -343,8 +341,7 @@ class KVCache:
         self.counts = np.append(self.counts, other.counts)
         self.dropped_counts = np.append(self.dropped_counts, other.dropped_counts)
         self.shifts = np.append(self.shifts, other.shifts)
-        self._start, self._window_start = ops.zeros((total,), self._start), ops.zeros((total,), self._start)
-        self._shift = ops.zeros((total,), self._start)
+        self._resize_copies(total)
 
     def _select_cross(self, index: np.ndarray, batch: int) -> None:
         """Neighbouring rows still share their encoder's keys and values, if each of these serves equally many rows."""
@@ -357,142 +354,6 @@ class KVCache:
             return
         at: Any = ops.as_ids(kept, self.start, "index", count, ndim=1)
         self.cross = {i: (k[at], v[at], None if mask is None else mask[at]) for i, (k, v, mask) in self.cross.items()}
-
-
-class LayerCache:
-    """One layer's part of a `KVCache`."""
-
-    __slots__ = ("_cache", "_layer")
-
-    def __init__(self, cache: KVCache, layer: int):
-        self._cache, self._layer = cache, layer
-
-    def extend(self, k: Array, v: Array, masked: bool = False) -> tuple[Array, Array]:
-        """Store k and v (B, T, G, K) at each row's end -> all so far, (B, length + T, G, K).
-
-        Of a `whole` cache they are (B, S, G, K), unless masked: then they are as long as their mask, length + T.
-        """
-        cache, layer = self._cache, self._layer
-        start = self._room(*k.shape[:2])
-        ops.write_(cache.keys[layer], k, start)
-        ops.write_(cache.values[layer], v, start)
-        return self._keys_and_values(k.shape[1], masked)
-
-    def rotate_and_extend(
-        self,
-        q: Array,
-        k: Array,
-        v: Array,
-        cos_sin: tuple[Array, Array],
-        masked: bool = False,
-        interleaved: bool = False,
-    ) -> tuple[Array, Array, Array]:
-        """`extend` with q (B, T, H, K) and k rotated by `ops.rope`.
-
-        cos_sin: from `ops.rotary`.  -> the rotated q, and all keys and values so far.
-        """
-        cache, layer = self._cache, self._layer
-        start = self._room(*k.shape[:2])  # which may replace the layer's memory
-        places = cache.keys[layer], cache.values[layer], start
-        q = ops.rope_write_(q, k, v, *cos_sin, *places, interleaved=interleaved)
-        return (q, *self._keys_and_values(k.shape[1], masked))
-
-    def recall(self, x: Array, count: int) -> Array:
-        """Store vectors (B, T, C) at each row's end -> with the `count` before them, (B, count + T, C); before a row's
-        first they are zeros.  A layer of one head has their first features in keys, and the others in values.
-        """
-        cache, (B, T, _) = self._cache, x.shape
-        start = self._room(B, T)
-        places = cache.keys[self._layer], cache.values[self._layer]
-        before = recent_vectors(*places, start, count)
-        K = places[0].shape[-1]
-        for place, part in zip(places, (x[..., :K], x[..., K:]), strict=True):
-            ops.write_(place, part.reshape(B, T, 1, part.shape[-1]), start)
-        return ops.cat([before, x], 1)
-
-    def past(self) -> tuple[Array, Array, Array]:
-        """The keys and values of the tokens so far (B, S, G, K), and where a row has one (B, S), before `extend`.
-
-        Of a layer with a state, it comes first, as tokens of its own.
-        """
-        cache, places = self._cache, self._cache.state_places(self._layer)
-        keys, values = cache.keys[self._layer], cache.values[self._layer]
-        if not cache.whole:
-            total = cache.tokens_in(self._layer)
-            keys, values = keys[:, :total], values[:, :total]
-        at, start = ops.arange(keys.shape[1], cache.start), cache.start
-        if not places:
-            return keys, values, at < start[:, None]
-        return keys, values, state_mask(at, start, cache.window_start, places)
-
-    def attention_arguments(self, visible: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of `ops.attention`, with `start` (B,) and a mask (B, length + T) of the keys that the layer has."""
-        cache, mask = self._cache, visible["mask"]
-        if self._layer not in cache.window_layers:
-            return visible
-        if mask is not None and cache.dropped_counts.any():
-            rows, width = np.arange(len(cache.counts)), mask.shape[1]
-            at = cache.dropped_counts[:, None] + np.arange(width - cache.length + cache.tokens_in(self._layer))
-            at = np.minimum(at, width - 1)
-            of: Any = [ops.as_ids(x, cache.window_start, "index", width) for x in (rows[:, None], at)]
-            mask = mask[of[0], of[1]]
-        return {**visible, "start": cache.window_start, "mask": mask}
-
-    def _room(self, batch: int, T: int) -> Array:
-        """Where each of the rows (B,) has its next T tokens; InputError if they do not fit."""
-        cache = self._cache
-        cache.check_room(batch, T)
-        cache.make_room(T)
-        if self._layer not in cache.window_layers:
-            return cache.start
-        places = cache.state_places(self._layer)
-        return cache.window_start + places if places else cache.window_start
-
-    @property
-    def cross(self) -> tuple[Array, Array, Array | None] | None:
-        """The keys, values and mask of an encoder's states; None before they are set."""
-        return self._cache.cross.get(self._layer)
-
-    @cross.setter
-    def cross(self, value: tuple[Array, Array, Array | None]) -> None:
-        self._cache.cross[self._layer] = value
-
-    def _keys_and_values(self, T: int, masked: bool) -> tuple[Array, Array]:
-        cache = self._cache
-        keys, values = cache.keys[self._layer], cache.values[self._layer]
-        if cache.whole and not masked:
-            return keys, values
-        total = cache.tokens_in(self._layer) + T
-        return keys[:, :total], values[:, :total]
-
-
-def state_keys(shape: StateShape, like: Array) -> Array:
-    """The keys of the places of a state (1, N, 1, G N + H): unit vectors, which are not decayed."""
-    N = shape.size
-    return ops.as_hidden_states(
-        np.concatenate([*[np.eye(N, dtype=np.float32)] * shape.groups, np.zeros((N, shape.heads), np.float32)], 1)[
-            None
-        ],
-        like,
-        "keys",
-        shape.groups * N + shape.heads,
-    )[:, :, None]
-
-
-def state_mask(at: Array, start: Array, held: Array, places: int) -> Array:
-    """Where rows of start (B,) tokens, of which a layer has held (B,), have a token or a state: at (S,) -> (B, S)."""
-    return (at < held[:, None] + places) & ((at >= places) | (start > held)[:, None])
-
-
-def recent_vectors(keys: Array, values: Array, start: Array, count: int) -> Array:
-    """The `count` vectors before each row's place start (B,), parts of which are keys and values, of one head ->
-    (B, count, C).
-    """
-    at = start[:, None] + ops.arange(count, start) - count
-    there = at >= 0
-    found = [ops.take_rows(x.reshape(x.shape[0], x.shape[1], x.shape[3]), at * there) for x in (keys, values)]
-    both = ops.cat(found, 2)
-    return ops.where(there[:, :, None], both, both * 0.0)
 
 
 def _repeat_rows(x: Array, length: int, memory: Array | None, index: Any) -> Array:
