@@ -15,10 +15,9 @@ from safetensors.numpy import load_file
 import zoo
 from parity.checkpoints import build
 from parity.reference import Reference
-from parity.specs import FIRST, SPECS, config_of, tensors
+from parity.specs import SPECS, config_of, tensors
+from tests.kinds import nights
 from zoo.loading import load_model
-
-NAMES = [pytest.param(name, marks=() if name in FIRST else pytest.mark.nightly) for name in SPECS]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,7 @@ def checkpoint(request, tmp_path_factory):
     return request.param, folder, Reference(folder, SPECS[request.param].architecture)
 
 
-@pytest.mark.parametrize("checkpoint", NAMES, indirect=True)
+@pytest.mark.parametrize("checkpoint", nights(SPECS), indirect=True)
 def test_both_load_all_of_it(checkpoint):
     """The names are those that transformers asks for: it draws no weight at random, and knows all that it finds but the
     strays that the spec declares.
@@ -44,7 +43,7 @@ def test_both_load_all_of_it(checkpoint):
     assert declared <= reference.strays <= declared | strays
 
 
-@pytest.mark.parametrize("checkpoint", NAMES, indirect=True)
+@pytest.mark.parametrize("checkpoint", nights(SPECS), indirect=True)
 def test_a_round_trip_is_exact(checkpoint, tmp_path):
     """All that transformers' class has is written again, what zoo does not compute with too."""
     theirs = checkpoint[2].model

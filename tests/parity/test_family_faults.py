@@ -14,8 +14,9 @@ import pytest
 pytest.importorskip("torch", reason="needs torch, for the reference")
 pytest.importorskip("transformers", reason="needs transformers, the reference")
 
-from parity.specs import first_of
+from parity.specs import SPECS, first_of
 from parity.stages import compare_stages, judge_by_float64, needs_float64, zoo_stages
+from tests.kinds import ONE_OF_A_KIND, nights
 from zoo.loading import load_model
 from zoo.models.olmo import model as olmo
 from zoo.nn import BatchNorm, LayerNorm, Module, RMSNorm
@@ -84,7 +85,7 @@ def queries_for_keys(model, patch):
 
 
 @pytest.mark.parametrize("mutant", [another_activation, another_epsilon, queries_for_keys])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", nights(FAMILIES, {SPECS[name].model_type for name in ONE_OF_A_KIND}))
 def test_a_mutant_is_found(bench, monkeypatch, family, mutant):
     if family == "marian" and mutant is another_epsilon:
         pytest.skip("needs norms of small numbers, and sines and cosines, which are large, are part of all of Marian's")

@@ -14,8 +14,9 @@ pytest.importorskip("torch", reason="needs torch, to write .bin files")
 from parity.checkpoints import build
 from parity.compare import FLOAT32, Pair, compare
 from parity.inputs import given_to
-from parity.specs import FIRST, SPECS
+from parity.specs import SPECS
 from parity.taps import outputs
+from tests.kinds import nights
 from zoo.loading import load_model
 from zoo.weights import RawTensor
 from zoo.weights.files import open_weights
@@ -71,14 +72,7 @@ def made_of(model, batches):
     return {(i, name): array for i, one in enumerate(made) for name, array in one.items()}
 
 
-# Detectors have many roles and large inputs; `detr-resnet-50` is the quickest.
-LONG = {"rtdetr_r50vd", "rtdetr_v2_r50vd", "table-transformer-structure-recognition-v1.1-all"}
-LONG |= {"pp-doclayout-v2", "pp-doclayout-v3"}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in {*FIRST} - LONG else pytest.mark.nightly) for name in SPECS]
-)
+@pytest.mark.parametrize("name", nights(SPECS))
 def test_no_tensor_is_idle(tmp_path, name):
     model = load_model(build(name, tmp_path))
     source = Changed(open_weights(tmp_path))
