@@ -59,6 +59,7 @@ def attention(
 ):
     B, T, H, K = q.shape
     S, G = k.shape[1:3]
+    q, k, v, keys = _f64(q), _f64(k), _f64(v), np.arange(S)
     scale = K**-0.5 if scale is None else scale
     bias = np.zeros((B, H, T, S)) if bias is None else np.broadcast_to(_f64(bias), (B, H, T, S))
     out = np.zeros((B, T, H, K))
@@ -68,42 +69,37 @@ def attention(
             for t in range(T):
                 at = t if start is None else start[b] + t
                 ahead = [] if blocks is None else [start[b] + u for u in range(t, T) if blocks[b, u] == blocks[b, t]]
-                seen = [
-                    s
-                    for s in range(S)
-                    if (mask is None or mask[b, s])
-                    and (start is None or s <= at or s in ahead)
-                    and (window is None or abs(s - at) <= window or s in ahead)
-                    and bias[b, h, t, s] > -np.inf
-                ]
-                if not seen:
+                seen = bias[b, h, t] > -np.inf
+                if mask is not None:
+                    seen &= mask[b]
+                if start is not None:
+                    seen &= (keys <= at) | np.isin(keys, ahead)
+                if window is not None:
+                    seen &= (abs(keys - at) <= window) | np.isin(keys, ahead)
+                if not seen.any():
                     continue
-                scores = np.array([scale * (_f64(q[b, t, h]) @ _f64(k[b, s, g])) for s in seen])
+                scores = scale * (k[b, seen, g] @ q[b, t, h])
                 scores = scores if softcap is None else softcap * np.tanh(scores / softcap)
-                scores = scores + [bias[b, h, t, s] for s in seen]
+                scores = scores + bias[b, h, t, seen]
                 sink = -np.inf if sinks is None else sinks[h]
                 top = max(scores.max(), sink)
                 weights = np.exp(scores - top)
                 weights /= weights.sum() + np.exp(sink - top)
-                out[b, t, h] = sum(w * _f64(v[b, s, g]) for w, s in zip(weights, seen, strict=True))
+                out[b, t, h] = weights @ v[b, seen, g]
     return out
 
 
 def banded_attention(q, k, v, window, *, mask=None, shared=None, scale=None, aligned=False):
-    (B, T, H, _), N = q.shape, 0 if shared is None else shared.mask.shape[1]
+    (B, T, H, _), N, at = q.shape, 0 if shared is None else shared.mask.shape[1], np.arange(q.shape[1])
     mask = np.ones((B, T), bool) if mask is None else mask
+    apart = at // window - at[:, None] // window if aligned else at - at[:, None]
+    near = abs(apart) <= (1 if aligned else window)
+    bias = np.full((B, H, T, T + N), -np.inf)
+    bias[:, :, :, :T] = np.where(near & mask[:, None, None], 0, -np.inf)
     if N:
         k, v = np.concatenate([k, shared.keys], 1), np.concatenate([v, shared.values], 1)
-    bias = np.full((B, H, T, T + N), -np.inf)
-    for b in range(B):
-        for t in range(T):
-            for s in range(T):
-                near = abs(s // window - t // window) <= 1 if aligned else abs(s - t) <= window
-                if near and mask[b, s]:
-                    bias[b, :, t, s] = 0
-            for n in range(N):
-                if shared.mask[b, n]:
-                    bias[b, :, t, T + n] = 0 if shared.bias is None else shared.bias[n]
+        more = np.zeros(N) if shared.bias is None else shared.bias
+        bias[:, :, :, T:] = np.where(shared.mask, more, -np.inf)[:, None, None]
     return attention(q, k, v, bias=bias, scale=scale)
 
 
