@@ -142,7 +142,7 @@ def test_layouts_are_those_of_the_hub() -> None:
     assert checkpoints.RANDOM["roberta-base"][1]["vocab_size"] == 50265
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs("torch", "transformers", "onnx", "onnxruntime", "sympy")
 def test_onnx(tmp_path: Path, printed_by) -> None:
     path = tmp_path / "onnx.json"
@@ -155,7 +155,7 @@ def test_onnx(tmp_path: Path, printed_by) -> None:
     assert "bert-tiny 1x128" in out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs("torch", "transformers", "onnx", "onnxruntime", "sympy")
 def test_onnx_int8(tmp_path: Path, printed_by) -> None:
     path = tmp_path / "int8.json"

@@ -132,7 +132,7 @@ def test_only_code_that_makes_graphs_makes_others(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.nightly if i % 8 else ()) for i, name in enumerate(FIRST)]
+    "name", [pytest.param(name, marks=pytest.mark.nightly if i % 24 else ()) for i, name in enumerate(FIRST)]
 )
 def test_the_key_covers_the_code_that_runs_while_a_model_is_traced(name, tmp_path, kept):
     package, outside = Path(zoo.__file__).parent, set()

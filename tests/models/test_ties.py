@@ -20,6 +20,7 @@ from parity.inputs import given_to
 from parity.reference import BadReferenceError, Reference
 from parity.specs import SPECS
 from parity.taps import outputs
+from tests.kinds import ONE_OF_A_KIND, nights
 from zoo.errors import MissingWeightError
 from zoo.loading import load_model
 from zoo.weights import RawTensor, RenamedSource
@@ -34,13 +35,16 @@ TIED = {
     if spec.model_class.tied and spec.config.get("legacy", True) and not spec.model_class.name_map.stacks_experts
 }
 # One of each way to tie; the others run at night.
-FEW = (
-    "BertForMaskedLM",
-    "BartForConditionalGeneration",
-    "MarianModel",
-    "T5ForConditionalGeneration",
-    "LlamaForCausalLM",
-)
+FEW = [
+    TIED[architecture]
+    for architecture in (
+        "BertForMaskedLM",
+        "BartForConditionalGeneration",
+        "MarianModel",
+        "T5ForConditionalGeneration",
+        "LlamaForCausalLM",
+    )
+]
 # What version 5 draws at random where the config unties and the file, of version 4, has one array for both.
 ONE_BEFORE_5 = (".bias", "embed_tokens.weight", "shared.weight")
 
@@ -109,9 +113,7 @@ def files(names: list[str]):
     return [*((keep, False) for keep in kept), (tuple(names), True)]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if a in FEW else pytest.mark.nightly) for a, n in TIED.items()]
-)
+@pytest.mark.parametrize("name", nights(TIED.values(), FEW))
 def test_files_and_configs(name, tmp_path):
     """Every file with some names of an array, equal or not, and every config, reads as it does in transformers."""
     checkpoint, compared = Checkpoint(name, tmp_path), 0
@@ -133,7 +135,7 @@ def test_files_and_configs(name, tmp_path):
 
 
 @pytest.mark.parametrize("tie", [True, False])
-@pytest.mark.parametrize("name", TIED.values())
+@pytest.mark.parametrize("name", nights(TIED.values(), {*FEW, *ONE_OF_A_KIND}))
 def test_saved_by_transformers(name, tie, tmp_path):
     checkpoint = Checkpoint(name, tmp_path)
     keep = tuple(name for names in checkpoint.groups.values() for name in (names[:1] if tie else names))
