@@ -12,6 +12,7 @@ from zoo.images import ImageProcessor
 from zoo.inputs import ImageModel
 
 from .pictures import draw
+from .specs import spec_class
 from .texts import Batch
 
 # Height and width: to be shrunk, by different factors in the two directions, and to be enlarged.
@@ -38,7 +39,9 @@ def batches(
         pixel_values, pixel_mask = processed.pixel_values, processed.pixel_mask
         if pixel_mask is not None:  # images of several sizes, padded to one; alone none of it is padding
             arrays = {"pixel_values": pixel_values, "pixel_mask": pixel_mask}
-            return [Batch("padded", arrays, images=several[:3]), _batch("alone", processor, [draw(*SIZES[2], seed=1)])]
+            seen = spec_class(config.model_type).seen_features(config, pixel_mask)
+            padded = Batch("padded", arrays, seen, images=several[:3])
+            return [padded, _batch("alone", processor, [draw(*SIZES[2], seed=1)])]
         if max(pixel_values.shape[1:3]) >= LARGE_IMAGE:
             found = [_batch("alone", processor, [first])]
         else:

@@ -37,7 +37,8 @@ PAIRS = (
 class Batch(NamedTuple):
     """Arguments for both models.
 
-    mask (rows, T): the tokens among them, over all leading axes of input_ids flattened.
+    mask (rows, T): the tokens among them, over all leading axes of input_ids flattened, or the features of images that
+    are compared.
     texts, pairs: the sources of the ids.  images: the sources of pixel_values.
     switches: arguments that are True.
     steps: whether the logits in steps with a cache are compared too.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from .plan import Plan
 
 EQUAL, REFUSED, DIFFERS, RAISES, NO_PAIR = "equal", "refused", "differs", "raises", "no pair"
 FAILURES = (DIFFERS, RAISES)
+FEW_LOGITS = 4  # of which all may be near 0
 
 
 class Verdict(NamedTuple):
@@ -103,7 +105,8 @@ def difference(
             continue
         if not ours.any() and not theirs.any():
             raise NoPairError(f"both compute 0 everywhere in {name}")  # as behind a ReLU that lets nothing pass
-        stage = compare(name, [Pair("", ours, theirs, given.mask)], FLOAT32)
+        beside = _unrelated(name, theirs, wanted)
+        stage = compare(name, [Pair("", ours, theirs, given.mask), *beside], FLOAT32)
         if stage.holds:
             continue
         if stage.note:
@@ -111,13 +114,26 @@ def difference(
         if precise is None:
             precise = in_float64().outputs(given.arrays, given.switches)
         exact = Pair("", ours, precise[name], given.mask)
-        judged = compare(name, [exact], BY_FLOAT64, [exact._replace(ours=theirs)])
+        judged = compare(name, [exact, *beside], BY_FLOAT64, [exact._replace(ours=theirs), *beside])
         if judged.note:
             return f"{name}: {judged.note}"
-        if not judged.holds and not compare(name, [exact], FLOAT32).holds:
+        if not judged.holds and not compare(name, [exact, *beside], FLOAT32).holds:
             return (
                 f"{name} is off by a relative L2 of {stage.relative_l2:.2g}, {stage.max_abs:.2g} at most (to float64: "
                 f"zoo {judged.relative_l2:.2g} and {judged.max_abs:.2g}, transformers {judged.reference_error:.2g} "
                 f"and {judged.reference_largest:.2g})"
             )
     return ""
+
+
+def _unrelated(name: str, logits: np.ndarray, fields: Mapping[str, np.ndarray]) -> list[Pair]:
+    """Beside the logits of few vectors of unit length, as large ones as those of unrelated vectors are: the product of
+    a single pair may be near 0, its rounding is not.
+    """
+    embeds = [array for field, array in fields.items() if field.endswith("_embeds") and array.ndim == 2]
+    if not name.startswith("logits_per_") or len(embeds) != 2 or logits.size >= FEW_LOGITS:
+        return []
+    cosines = np.float64(embeds[0]) @ np.float64(embeds[1]).T
+    scale = np.linalg.norm(logits) / np.linalg.norm(cosines)
+    same = np.full(logits.shape, scale / math.sqrt(embeds[0].shape[1]))
+    return [Pair("unrelated", same, same)]

@@ -49,7 +49,7 @@ def write_checkpoint(plan: Plan, folder: Path) -> None:
         if plan.architecture.endswith("ForMaskedImageModeling") and _stages_of(config) != config.num_hidden_layers:
             raise NoPairError("the decoder is as wide as num_hidden_layers says, the encoder as depths does")
         model = cls(config).eval()
-        fill(model, plan.rng(0))
+        fill(model, plan.rng(0), {name: x for name, x in SPECS[plan.spec].gains.items() if x < 1})
         if plan.half:
             model.to(torch.bfloat16)
         model.save_pretrained(folder)
@@ -75,18 +75,25 @@ def _patches(config: Any) -> int:
     return high // py * (wide // px)
 
 
-def fill(model: Any, rng: np.random.Generator) -> None:
-    """Give all tensors values that no other could have: factors near 1, biases that are not 0, small embeddings."""
+def fill(model: Any, rng: np.random.Generator, gains: Mapping[str, float]) -> None:
+    """Give all tensors values that no other could have: factors near 1, biases that are not 0, small embeddings.
+
+    gains: factors below 1 for the weights of modules, by the end of their names: of those whose numbers would grow
+    until rounding is seen, as a box's size does, which is an exponential.
+    """
     import torch
 
     done: set[int] = set()
-    for module in model.modules():
+    for path, module in model.named_modules():
         tensors = [*module.named_parameters(recurse=False), *_saved_buffers(module)]
+        gain = next((gain for end, gain in gains.items() if path.endswith(end)), 1.0)
         for name, tensor in tensors:
             if id(tensor) in done or not tensor.is_floating_point() or _is_fixed(name, tensor):
                 continue
             done.add(id(tensor))
             array = torch.as_tensor(_values(module, name, tuple(tensor.shape), rng))
+            if name == "weight" and tensor.ndim > 1:
+                array = array * gain
             with torch.no_grad():
                 tensor.copy_(array)
 

@@ -26,8 +26,9 @@ MOST_PIXELS = 72  # a side's
 class Arguments(NamedTuple):
     """Arguments of both models.
 
-    mask (rows, T): the tokens that are compared, over all leading axes flattened.  pooled: whether outputs without an
-    axis of tokens are compared: not where a row begins with padding, of which an encoder would make them.
+    mask (rows, T): the tokens, or the features of images, that are compared, over all leading axes flattened.  pooled:
+    whether outputs without an axis of tokens are compared: not where a row begins with padding, of which an encoder
+    would make them.
     """
 
     arrays: dict[str, np.ndarray]
@@ -206,12 +207,14 @@ def _images(model: ImageModel, rng: np.random.Generator) -> Arguments:
         size = int(sides[1 if spec_class(config.model_type).square else 0]), int(sides[1])
     B = int(rng.integers(1, 3))
     arrays: dict[str, np.ndarray] = {"pixel_values": rng.standard_normal((B, *size, model.channels), np.float32)}
+    mask = None
     if "pixel_mask" in model.inputs and rng.random() < 0.5:
         seen = rng.integers(1, np.array(size) + 1, (B, 2))
         rows, columns = np.arange(size[0]) < seen[:, :1], np.arange(size[1]) < seen[:, 1:]
         arrays["pixel_mask"] = (rows[:, :, None] & columns[:, None]).astype(np.int64)
+        mask = spec_class(config.model_type).seen_features(config, arrays["pixel_mask"])
     masks = "bool_masked_pos" in model.inputs and model.base_model.embeddings.mask is not None
     if masks and rng.random() < 0.5:
         h, w = model.grid(arrays["pixel_values"])
         arrays["bool_masked_pos"] = rng.random((B, h * w)) < 0.4
-    return Arguments(arrays, switches)
+    return Arguments(arrays, switches, mask)

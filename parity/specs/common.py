@@ -144,6 +144,11 @@ class Spec:
         return ()
 
     @staticmethod
+    def seen_features(config: Any, pixel_mask: np.ndarray) -> np.ndarray | None:
+        """The features (B, N) of an image's pixels, pixel_mask (B, Y, X), that are compared; None: all of them."""
+        return None
+
+    @staticmethod
     def processor_arguments(images: Sequence[Image.Image]) -> dict[str, Any]:
         """What transformers' image processor needs besides the images."""
         return {}

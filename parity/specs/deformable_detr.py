@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from . import detr
 from .common import Loaded
 from .table import _FIRST, load_reference
@@ -18,6 +20,19 @@ class DeformableSpec(detr.DetrSpec):
         *("init_reference_points", "intermediate_hidden_states", "intermediate_reference_points"),
         *("enc_outputs_class", "enc_outputs_coord_logits"),
     )
+
+    @staticmethod
+    def seen_features(config: Any, pixel_mask: np.ndarray) -> np.ndarray:
+        """Those that are no padding: the sines of a row or column of padding alone are of millions of radians, and are
+        what float32 rounds them to.
+        """
+        (Y, X), outputs, parts = pixel_mask.shape[1:], config.resnet.outputs, []
+        for i in range(config.num_feature_levels):
+            halved = outputs[i] if i < len(outputs) else outputs[-1] + 1 + i - len(outputs)
+            stride = 2 ** (halved + 1 + config.resnet.downsample_in_first_stage)
+            rows, columns = (np.arange(-(-n // stride)) * n // -(-n // stride) for n in (Y, X))
+            parts.append(pixel_mask[:, rows][:, :, columns].reshape(len(pixel_mask), -1) > 0)
+        return np.concatenate(parts, 1)
 
     @staticmethod
     def load_reference(model_class: Any, folder: Path, config: Mapping[str, Any], dtype: Any) -> Loaded:
