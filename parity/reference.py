@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,7 +21,7 @@ from zoo.registry import FAMILIES
 
 from .modules import PREFIX
 from .specs import spec_class
-from .specs.common import Loaded
+from .specs.common import Loaded, pair
 from .taps import number_fields
 
 # Of the last three, caches all, the first is "cache" from version 5.24 on.
@@ -253,13 +253,26 @@ class Reference:
         as_they_are = {name: _numpy(fields.pop(name)) for name in NO_IMAGES if name in fields}
         return number_fields(fields, lambda value: _numpy(_channels_last(value))) | as_they_are
 
-    def _sure_convolutions(self) -> AbstractContextManager[None]:
-        """Leave out oneDNN where it computes wrong numbers: bfloat16 of few channels on a CPU with AMX (torch 2.13)."""
-        torch = self.torch
-        kernels = (m for m in self.model.modules() if isinstance(m, torch.nn.Conv2d) and m.groups == 1)
-        if self.dtype == torch.bfloat16 and self.device.type == "cpu" and any(3 < m.in_channels < 32 for m in kernels):
-            return torch.backends.mkldnn.flags(enabled=False)
-        return nullcontext()
+    @contextmanager
+    def _sure_convolutions(self) -> Iterator[None]:
+        """Compute in float32 what torch 2.13 computes wrongly in bfloat16 on a CPU with AMX."""
+        from zoo.ops.on_torch.vision import computes_bfloat16
+
+        torch, functional = self.torch, self.torch.nn.functional
+        conv2d = functional.conv2d
+
+        def convolve(x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, *more: Any) -> Any:
+            size = x, weight, pair(stride), (0, 0) if isinstance(padding, str) else pair(padding)
+            if x.dtype != torch.bfloat16 or x.device.type != "cpu" or computes_bfloat16(*size):
+                return conv2d(x, weight, bias, stride, padding, *more)
+            wide = None if bias is None else bias.float()
+            return conv2d(x.float(), weight.float(), wide, stride, padding, *more).bfloat16()
+
+        try:
+            functional.conv2d = convolve
+            yield
+        finally:
+            functional.conv2d = conv2d
 
     @contextmanager
     def _sure_samples(self) -> Iterator[None]:

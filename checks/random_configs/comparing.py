@@ -21,7 +21,7 @@ from .plan import Plan
 
 EQUAL, REFUSED, DIFFERS, RAISES, NO_PAIR = "equal", "refused", "differs", "raises", "no pair"
 FAILURES = (DIFFERS, RAISES)
-FEW_LOGITS = 4  # of which all may be near 0
+FEW_LOGITS = 4  # logits that may all be near 0
 
 
 class Verdict(NamedTuple):
@@ -105,7 +105,7 @@ def difference(
             continue
         if not ours.any() and not theirs.any():
             raise NoPairError(f"both compute 0 everywhere in {name}")  # as behind a ReLU that lets nothing pass
-        beside = _unrelated(name, theirs, wanted)
+        beside = _pairs_for_scale(name, theirs, wanted)
         stage = compare(name, [Pair("", ours, theirs, given.mask), *beside], FLOAT32)
         if stage.holds:
             continue
@@ -126,7 +126,7 @@ def difference(
     return ""
 
 
-def _unrelated(name: str, logits: np.ndarray, fields: Mapping[str, np.ndarray]) -> list[Pair]:
+def _pairs_for_scale(name: str, logits: np.ndarray, fields: Mapping[str, np.ndarray]) -> list[Pair]:
     """Beside the logits of few vectors of unit length, as large ones as those of unrelated vectors are: the product of
     a single pair may be near 0, its rounding is not.
     """

@@ -198,7 +198,7 @@ def as_arrays(found: list[list[Detection]]) -> list[tuple[np.ndarray, np.ndarray
     return [(np.array([int(o.label) for o in one]), np.array([o.box for o in one])) for one in found]
 
 
-def pair(size: int | list[int]) -> tuple[int, int]:
+def pair(size: int | Sequence[int]) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else (size[0], size[1])
 
 

@@ -476,11 +476,19 @@ def test_pixels_that_are_not_finite(dtype):
     assert np.isfinite(ops.as_pixels(x, like, 3)).all()  # though their sum may be beyond the type
 
 
-@pytest.mark.parametrize(("C", "kernel"), [(8, 8), (16, 4), (24, 8), (28, 16)])
-def test_conv2d_of_few_channels_in_bfloat16(C, kernel, rng):
+@pytest.mark.parametrize(
+    ("C", "kernel", "size"),
+    [
+        *((C, kernel, (32, 48)) for C, kernel in [(8, 8), (16, 4), (24, 8), (28, 16)]),
+        *((C, 8, (48, 8)) for C in (1, 3, 32)),  # a column of patches
+        (2, 32, (32, 64)),
+        (48, 2, (10, 3)),
+    ],
+)
+def test_conv2d_in_bfloat16(C, kernel, size, rng):
     """torch's own convolution gives other numbers for these on a CPU with AMX."""
     torch = pytest.importorskip("torch")
-    x, weight = rng.standard_normal((2, 32, 48, C)), rng.standard_normal((16, C, kernel, kernel))
+    x, weight = rng.standard_normal((2, *size, C)), rng.standard_normal((16, C, kernel, kernel))
     x, weight = (torch.from_numpy(array).bfloat16() for array in (x, weight))
     found = ops.conv2d(x, weight, None, stride=(kernel, kernel)).double().numpy()
     wanted = naive.conv2d(x.double().numpy(), weight.double().numpy(), None, stride=(kernel, kernel))
