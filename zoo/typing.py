@@ -71,7 +71,7 @@ class RecordField(NamedTuple):
     name: str  # the argument's, as Hugging Face has it
     dims: tuple[str, ...]  # in the letters of the record's shape legend; in small letters where the length is fixed
     dtype: str
-    fill: int = 0  # the default if the field is None
+    fill: int | None = None  # the value everywhere that means the same as no array; None: there is no such value
 
 
 class GraphMethod(NamedTuple):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from parity.specs import SPECS, config_of
 from zoo.engines.onnx.signature import Signature
 from zoo.engines.onnx.trace import trace
 from zoo.errors import InputError
 from zoo.models.bert import BertConfig, BertModel
+from zoo.models.layoutlmv3 import LayoutLMv3Config, LayoutLMv3Model
 from zoo.models.vit import ViTConfig, ViTForImageClassification
 
 SMALL = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -72,3 +74,24 @@ def test_what_a_graph_does_not_take_is_refused():
     traced = trace(model.forward, texts(model, 2, 7))
     with pytest.raises(InputError, match="the graph has no input position_ids, only input_ids, attention_mask"):
         traced.signature.feed(model.tokens([[1, 2]], position_ids=[[3, 4]]))
+
+
+def test_an_input_that_no_value_stands_for_is_asked_for():
+    """Positions of zeros are no missing positions, and a page without a picture is no black one."""
+    model = BertModel.from_config(BertConfig(vocab_size=90, **SMALL))
+    signature = trace(model.forward, texts(model, 2, 7)).signature
+    given = model.tokens([[1, 2]], position_ids=[[0, 0]])
+    assert not signature.fits(given)
+    with pytest.raises(InputError, match="the graph has no input position_ids"):
+        signature.feed(given)
+    placed = trace(model.forward, model.tokens([[1, 2]], position_ids=[[3, 4]])).signature
+    assert not placed.fits(model.tokens([[1, 2]]))
+    with pytest.raises(InputError, match="the graph needs position_ids"):
+        placed.feed(model.tokens([[1, 2]]))
+    of_pages = LayoutLMv3Model.from_config(LayoutLMv3Config.from_dict(config_of(SPECS["layoutlmv3-base"], "tiny")))
+    page = of_pages.example(0)
+    seeing = trace(of_pages.forward, *of_pages.records(**page)).signature
+    with pytest.raises(InputError, match="the graph needs pixel_values"):
+        seeing.feed(*of_pages.records(**{name: x for name, x in page.items() if name != "pixel_values"}))
+    masked = seeing.feed(*of_pages.records(**{name: x for name, x in page.items() if name != "attention_mask"}))
+    assert masked["attention_mask"].all()

@@ -31,7 +31,7 @@ class EntityInputs(NamedTuple):
     fields = (
         RecordField("ids", "entity_ids", ("B", "E"), "int64"),
         RecordField("positions", "entity_position_ids", ("B", "E", "M"), "int64"),
-        RecordField("token_type_ids", "entity_token_type_ids", ("B", "E"), "int64"),
+        RecordField("token_type_ids", "entity_token_type_ids", ("B", "E"), "int64", 0),
         RecordField("mask", "entity_attention_mask", ("B", "E"), "int64", 1),
         RecordField("starts", "entity_start_positions", ("B", "E"), "int64"),
         RecordField("ends", "entity_end_positions", ("B", "E"), "int64"),

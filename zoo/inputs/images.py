@@ -28,7 +28,7 @@ class ImageInputs(NamedTuple):
     fields = (
         RecordField("pixel_values", "pixel_values", ("C", "Y", "X", "channels"), "float32"),
         RecordField("pixel_mask", "pixel_mask", ("C", "Y", "X"), "int64", 1),
-        RecordField("bool_masked_pos", "bool_masked_pos", ("C", "N"), "bool"),
+        RecordField("bool_masked_pos", "bool_masked_pos", ("C", "N"), "bool", 0),
     )
 
 

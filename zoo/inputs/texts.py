@@ -55,7 +55,7 @@ class TextInputs(NamedTuple):
         RecordField("input_ids", "input_ids", ("B", "T"), "int64"),
         RecordField("inputs_embeds", "inputs_embeds", ("B", "T", "D"), "float32"),
         RecordField("context.mask", "attention_mask", ("B", "T"), "int64", 1),
-        RecordField("token_type_ids", "token_type_ids", ("B", "T"), "int64"),
+        RecordField("token_type_ids", "token_type_ids", ("B", "T"), "int64", 0),
         RecordField("position_ids", "position_ids", ("B", "T"), "int64"),
         RecordField("mrope_position_ids", "mrope_position_ids", ("B", "T", "axes"), "int64"),
         RecordField("global_attention_mask", "global_attention_mask", ("B", "T"), "int64"),

@@ -105,7 +105,7 @@ def _small_inputs(signature: Signature, feeds: Mapping[str, np.ndarray]) -> Mapp
     given = signature.lengths(feeds)
     for lengths in (dict.fromkeys(given, 2), dict.fromkeys(given, 3), {**given, "B": 1}, {**given, "B": 2}):
         small = {
-            one.name: np.full([lengths[n] if isinstance(n, str) else n for n in one.dims], one.fill, one.dtype)
+            one.name: np.full([lengths[n] if isinstance(n, str) else n for n in one.dims], one.fill or 0, one.dtype)
             for one in signature.inputs
         }
         if signature.broken_guard(small) is None:

@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import InputError
 from .ops.dims import evaluate
 
-VERSION = 1
+VERSION = 2
 
 
 DTYPES = ("bool", "int32", "int64", "float32")
@@ -42,7 +42,7 @@ class GraphInput:
     dtype: str
     record: int  # the number of the record
     path: str  # the field's, in the record
-    fill: int = 0
+    fill: int | None = None  # what stands for a missing array: see `RecordField`
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,8 @@ class Signature:
             if not isinstance(one.name, str) or one.dtype not in DTYPES or not all(sides):
                 raise ValueError(f"{one!r:.300} is not an input or output of a graph")
         for one in inputs:
-            known = (
-                type(one.record) is int and -1 <= one.record < 8 and type(one.fill) is int and abs(one.fill) < 1 << 31
-            )
+            is_fill = one.fill is None or (type(one.fill) is int and abs(one.fill) < 1 << 31)
+            known = type(one.record) is int and -1 <= one.record < 8 and is_fill
             if not known or (one.record < 0 and one.path != one.name):
                 raise ValueError(f"{one!r:.300} is not a field of a model's inputs")
         if not inputs or not outputs or not all(isinstance(guard, str) for guard in guards):
@@ -92,15 +91,19 @@ class Signature:
 
     def fits(self, *records: Any) -> bool:
         """True if the graph is for records like these."""
-        return self._unknown_input(records) is None and self.broken_guard(self._arrays(records)) is None
+        if self._unknown_input(records) is not None or self._missing_input(records) is not None:
+            return False
+        return self.broken_guard(self._arrays(records)) is None
 
     def feed(self, *records: Any) -> dict[str, np.ndarray]:
         """The graph's inputs from records like those it was traced with; a missing mask hides nothing.
 
-        InputError: a record has an input that the graph does not take.
+        InputError: a record has an input that the graph does not take, or lacks one that means something.
         """
         if (unknown := self._unknown_input(records)) is not None:
             raise InputError(f"the graph has no input {unknown}, only {', '.join(one.name for one in self.inputs)}")
+        if (missing := self._missing_input(records)) is not None:
+            raise InputError(f"the graph needs {missing}, which the model computes otherwise without: pass it")
         return self._arrays(records)
 
     def _unknown_input(self, records: Sequence[Any]) -> str | None:
@@ -109,8 +112,18 @@ class Signature:
         for i, record in enumerate(records):
             for field in record.fields:
                 value = get(record, field.path)
-                if value is not None and (i, field.path) not in known and (value != field.fill).any():
+                if value is None or (i, field.path) in known:
+                    continue
+                if field.fill is None or (value != field.fill).any():
                     return field.name
+        return None
+
+    def _missing_input(self, records: Sequence[Any]) -> str | None:
+        """The name of an input that records lack, and that nothing can stand for."""
+        for one in self.inputs:
+            paths = [field.path for field in records[one.record].fields]
+            if one.fill is None and one.path in paths and get(records[one.record], one.path) is None:
+                return one.name
         return None
 
     def _arrays(self, records: Sequence[Any]) -> dict[str, np.ndarray]:
