@@ -100,7 +100,8 @@ class Attention(Module):
         q, k, v = ops.split_heads(self.qkv(x), self.heads)
         if cache is not None:
             k, v = cache.extend(k, v, masked=c.mask is not None)
-        a = ops.attention(q, k, v, mask=c.mask, start=c.start, dropout=self.dropout.rate)
+        bias = c.other_texts_bias(x)
+        a = ops.attention(q, k, v, mask=c.mask, start=c.start, bias=bias, dropout=self.dropout.rate)
         return self.norm(self.out(a.reshape(x.shape)), residual=x)
 
 

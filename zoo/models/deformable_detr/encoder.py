@@ -12,11 +12,11 @@ import math
 from typing import NamedTuple, Protocol
 
 from ... import ops
-from ...nn import Conv2d, GroupNorm, LayerNorm, Linear, Module
+from ...nn import CacheLast, Conv2d, GroupNorm, LayerNorm, Linear, Module
 from ...typing import Array
 from ...weights import Weights
 from ..detr.model import EPS
-from ..detr.positions import LearnedPositions, SinePositions
+from ..detr.positions import LearnedPositions, Positions, SinePositions
 from .config import GROUPS, DeformableDetrConfig
 
 Grid = tuple[int, int]  # h, w
@@ -43,19 +43,6 @@ class HalfPixelSines(SinePositions):
 POSITIONS = {"sine": HalfPixelSines, "learned": LearnedPositions}
 
 
-class Project(Module):
-    """Features of the backbone, or of the level before, to one level."""
-
-    def __init__(self, w: Weights, cfg: DeformableDetrConfig, d_in: int, kernel: int):
-        stride = 1 if kernel == 1 else 2
-        self.conv = Conv2d(w / 0, d_in, cfg.d_model, kernel, stride, kernel // 2)
-        self.norm = GroupNorm(w / 1, cfg.d_model, GROUPS, EPS)
-
-    def __call__(self, x: Array) -> Array:
-        """x (B, y, x, d_in) -> (B, h, w, D)."""
-        return self.norm(self.conv(x))
-
-
 class PointConfig(Protocol):
     """The fields of a config that attention to points reads."""
 
@@ -67,6 +54,19 @@ class PointConfig(Protocol):
 
     @property
     def dropout(self) -> float: ...
+
+
+class Project(Module):
+    """Features of the backbone, or of the level before, to one level."""
+
+    def __init__(self, w: Weights, cfg: PointConfig, d_in: int, kernel: int):
+        stride = 1 if kernel == 1 else 2
+        self.conv = Conv2d(w / 0, d_in, cfg.d_model, kernel, stride, kernel // 2)
+        self.norm = GroupNorm(w / 1, cfg.d_model, GROUPS, EPS)
+
+    def __call__(self, x: Array) -> Array:
+        """x (B, y, x, d_in) -> (B, h, w, D)."""
+        return self.norm(self.conv(x))
 
 
 class PointAttention(Module):
@@ -138,3 +138,25 @@ def part_of(mask: Array, like: Array) -> Array:
     x, y = ops.cumsum(mask[:, 0], 1)[:, -1:], ops.cumsum(mask[:, :, 0], 1)[:, -1:]
     none = ops.zeros((1, 1), like)
     return ops.cat([(x + none) / w, (y + none) / h], 1)[:, None]
+
+
+def place_levels(
+    grids: tuple[Grid, ...], pixel_mask: Array | None, tables: Positions, level_embed: Array, keep: CacheLast
+) -> tuple[Levels, Array, Array]:
+    """-> what the levels have in common, positions (1 or B, N, D) and places (1 or B, N, 2) of their features.
+
+    level_embed (G, D) is a part of the positions.  keep: for the positions of images without padding.
+    """
+    masks = None if pixel_mask is None else [resize_mask(pixel_mask, grid) for grid in grids]
+    if masks is None or all(ops.all_true(mask) for mask in masks):
+        whole = Levels(grids, None, None)
+        positions = keep(grids, lambda: ops.cat([tables(grid, None, level_embed) for grid in grids], 1))
+        places = ops.cat([ops.centres(grid, level_embed)[None] for grid in grids], 1)
+    else:
+        positions = ops.cat([tables(grid, mask, level_embed) for grid, mask in zip(grids, masks, strict=True)], 1)
+        shares = [part_of(mask, level_embed) for mask in masks]
+        places = [ops.centres(grid, level_embed) / share for grid, share in zip(grids, shares, strict=True)]
+        places, flat = ops.cat(places, 1), ops.cat([mask.reshape(mask.shape[0], -1) for mask in masks], 1)
+        whole = Levels(grids, flat, ops.cat(shares, 1))
+    levels = [ops.zeros((1, h * w, 1), level_embed) + level_embed[i] for i, (h, w) in enumerate(grids)]
+    return whole, positions + ops.cat(levels, 1), places

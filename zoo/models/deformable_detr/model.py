@@ -27,12 +27,10 @@ from .encoder import (
     POSITIONS,
     EncoderContext,
     EncoderLayer,
-    Grid,
     Levels,
     PointAttention,
     Project,
-    part_of,
-    resize_mask,
+    place_levels,
 )
 from .queries import Proposals, Queries
 
@@ -124,27 +122,11 @@ class DeformableDetrModel(DeformableDetrPretrained):
             found.append(project(seen[i] if i < len(seen) else seen[-1] if i == len(seen) else found[-1]))
         return found
 
-    def levels(self, grids: tuple[Grid, ...], pixel_mask: Array | None) -> tuple[Levels, Array, Array]:
-        """-> what the levels have in common, positions (1 or B, N, D) and places (1 or B, N, 2) of their features."""
-        like = self.level_embed
-        masks = None if pixel_mask is None else [resize_mask(pixel_mask, grid) for grid in grids]
-        if masks is None or all(ops.all_true(mask) for mask in masks):
-            whole = Levels(grids, None, None)
-            tables = self._whole(grids, lambda: ops.cat([self.tables(grid, None, like) for grid in grids], 1))
-            places = ops.cat([ops.centres(grid, like)[None] for grid in grids], 1)
-        else:
-            tables = ops.cat([self.tables(grid, mask, like) for grid, mask in zip(grids, masks, strict=True)], 1)
-            shares = [part_of(mask, like) for mask in masks]
-            places = [ops.centres(grid, like) / share for grid, share in zip(grids, shares, strict=True)]
-            places, flat = ops.cat(places, 1), ops.cat([mask.reshape(mask.shape[0], -1) for mask in masks], 1)
-            whole = Levels(grids, flat, ops.cat(shares, 1))
-        levels = [ops.zeros((1, h * w, 1), like) + like[i] for i, (h, w) in enumerate(grids)]
-        return whole, tables + ops.cat(levels, 1), places
-
     def objects(self, p: ImageInputs) -> tuple[DeformableDetrModelOutput, Array]:
         """-> the output, and the places or boxes (1 or B, Q, 2 or 4) where the last layer looked."""
         maps = self.features(p.pixel_values)
-        levels, positions, places = self.levels(tuple((m.shape[1], m.shape[2]) for m in maps), p.pixel_mask)
+        grids = tuple((m.shape[1], m.shape[2]) for m in maps)
+        levels, positions, places = place_levels(grids, p.pixel_mask, self.tables, self.level_embed, self._whole)
         x = self.dropout(ops.cat([m.reshape(m.shape[0], -1, m.shape[3]) for m in maps], 1))
         c = EncoderContext(positions, places, levels)
         for layer in self.encoder_layers:

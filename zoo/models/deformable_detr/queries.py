@@ -51,7 +51,7 @@ class Proposals(Module):
         B, N, D = memory.shape
         if self.count > N:
             raise InputError(f"the image has {N} places, too few for two_stage_num_proposals = {self.count}")
-        boxes, is_inside = self.anchors(places, levels)
+        boxes, is_inside = anchors(places, levels)
         x = self.norm(self.project(ops.where(is_inside, memory, ops.zeros((1, 1, 1), memory))))
         best = ops.top_rows(self.score(x)[..., :1], self.count)
         boxes = ops.activate(ops.take_rows(self.box(x) + boxes, best), "sigmoid")
@@ -59,11 +59,12 @@ class Proposals(Module):
         found = self.query_norm(self.query(waves))
         return found[..., D:], found[..., :D], boxes
 
-    def anchors(self, places: Array, levels: Levels) -> tuple[Array, Array]:
-        """-> the logits of a box around each place (1 or B, N, 4), and where it may be an object (1 or B, N, 1)."""
-        sizes = ops.cat([ops.zeros((1, h * w, 2), places) + BOX * 2.0**i for i, (h, w) in enumerate(levels.grids)], 1)
-        boxes = ops.cat([places, sizes + places * 0], 2)
-        inside = (boxes > MARGIN) & (boxes < 1 - MARGIN)
-        is_inside = inside[..., :1] & inside[..., 1:2] & inside[..., 2:3]
-        is_inside = is_inside if levels.mask is None else is_inside & levels.mask[:, :, None]
-        return ops.where(is_inside, ops.logit(boxes, EPS), ops.zeros((1, 1, 1), places) + MASKED_LOGIT), is_inside
+
+def anchors(places: Array, levels: Levels) -> tuple[Array, Array]:
+    """-> the logits of a box around each place (1 or B, N, 4), and where it may be an object (1 or B, N, 1)."""
+    sizes = ops.cat([ops.zeros((1, h * w, 2), places) + BOX * 2.0**i for i, (h, w) in enumerate(levels.grids)], 1)
+    boxes = ops.cat([places, sizes + places * 0], 2)
+    inside = (boxes > MARGIN) & (boxes < 1 - MARGIN)
+    is_inside = inside[..., :1] & inside[..., 1:2] & inside[..., 2:3]
+    is_inside = is_inside if levels.mask is None else is_inside & levels.mask[:, :, None]
+    return ops.where(is_inside, ops.logit(boxes, EPS), ops.zeros((1, 1, 1), places) + MASKED_LOGIT), is_inside

@@ -6,21 +6,28 @@ Shapes: B batch, h and w height and width of features, N = h w, D d_model.
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 from ... import ops
 from ...errors import InputError
 from ...nn import CacheLast, Module
 from ...typing import Array
 from ...weights import Weights
-from .config import DetrConfig
 
 MAX_SIDE = 50  # features along a side for which there are learned positions
+
+
+class Width(Protocol):
+    """The field of a config that positions read."""
+
+    @property
+    def d_model(self) -> int: ...
 
 
 class Positions(Module):
     """The positions of features; those of a whole grid are kept for the next image of its size."""
 
-    def __init__(self, w: Weights, cfg: DetrConfig):
+    def __init__(self, w: Weights, cfg: Width):
         self.size = cfg.d_model // 2
         self._whole = CacheLast()
 
@@ -54,14 +61,14 @@ class SinePositions(Positions):
 class LearnedPositions(Positions):
     """A vector for each column and one for each row, wherever the padding is."""
 
-    def __init__(self, w: Weights, cfg: DetrConfig):
+    def __init__(self, w: Weights, cfg: Width):
         super().__init__(w, cfg)
         self.rows = w.get("row_embeddings.weight", (MAX_SIDE, self.size))
         self.columns = w.get("column_embeddings.weight", (MAX_SIDE, self.size))
 
     def table(self, mask: Array, like: Array) -> Array:
         _, h, w = mask.shape
-        if max(h, w) > MAX_SIDE:
+        if h > MAX_SIDE or w > MAX_SIDE:
             raise InputError(f"an image of {h} x {w} features is too large: positions end at {MAX_SIDE} x {MAX_SIDE}")
         columns, rows = self.columns[None, None, :w], self.rows[None, :h, None]
         return ops.cat([ops.cat([columns] * h, 1), ops.cat([rows] * w, 2)], 3)
