@@ -170,7 +170,10 @@ def measure(name: str, pair: Pair, peaks: Peaks | None = None) -> Sums:
     note = why_incomparable(pair)
     if note:
         return Sums(pair.batch, note=note)
-    ours, theirs = _visible(name, pair)
+    ours, theirs = shown = _visible(name, pair)
+    if not np.isfinite(theirs).all():  # what both hide, as by logits of -inf, is no number to compare
+        hidden = np.isinf(theirs) & (ours == theirs)
+        ours, theirs = (np.where(hidden, 0, x) for x in shown)
     width = theirs.shape[-1] if theirs.ndim > 1 else 1
     limit, peak = _limit(theirs), None
     if width > 1:
@@ -189,7 +192,7 @@ def measure(name: str, pair: Pair, peaks: Peaks | None = None) -> Sums:
     if not np.isfinite(totals).all():
         bad = "NaN or infinity" if np.isfinite(totals[2]) else "NaN or infinity in the reference"
         return Sums(pair.batch, note=f"{bad}, expected finite values")
-    same = _same_rows(name, pair, ours, theirs)
+    same = _same_rows(name, pair, *shown)
     differences, squares, wanted, products = totals.tolist()
     rows, hits = (0, 0) if same is None else (same.size, int(same.sum()))
     return Sums(pair.batch, count, differences, squares, wanted, products, largest, rows, hits)

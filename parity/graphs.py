@@ -71,7 +71,11 @@ def graph_stages(model: Any, arrays: Mapping[str, Any], switches: Mapping[str, b
         record: Any = model.record
         for name in record._fields:
             staged.found.pop(name)
-    for name in ("image_features", *ImageStates._fields):  # the stage "connector", and what goes to another graph
+    for name in (
+        "image_features",
+        "text_states",
+        *ImageStates._fields,
+    ):  # the stage "connector", and what goes to another graph
         staged.found.pop(name, None)
     return staged.found
 

@@ -197,7 +197,8 @@ class Reference:
 
         def keep_input(name: str) -> Any:
             def hook(_module: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
-                found[name] = _numpy(_channels_last(inputs[0] if inputs else named["hidden_states"]))
+                first = inputs[0] if inputs else named.get("hidden_states", next(iter(named.values())))
+                found[name] = _numpy(_channels_last(first))
 
             return hook
 

@@ -26,11 +26,23 @@ def write_json(path: Path, content: object) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
-def write_wordpiece(folder: Path, size: int, max_length: int, *, lower: bool = True, as_json: bool = False) -> None:
-    """vocab.txt of `size` lines; as_json: also a tokenizer.json, padding and cutting to 128 as MiniLM's does."""
+# Where BERT's own vocabulary has some tokens, by which code knows them.
+BERT_PLACES = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]", 1012: ".", 1029: "?"}
+
+
+def write_wordpiece(
+    folder: Path, size: int, max_length: int, *, lower: bool = True, as_json: bool = False, placed: bool = False
+) -> None:
+    """vocab.txt of `size` lines; as_json: also a tokenizer.json, padding and cutting to 128 as MiniLM's does.
+
+    placed: tokens that code knows by their ids are where BERT's own vocabulary has them.
+    """
     letters = list(dict.fromkeys(ASCII + SCRIPTS))
     body = [*letters, *("##" + c for c in letters if c.isalnum()), *WORDS]
     tokens = _fill_to(["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], body, [], size, "[unused{}]")
+    if placed:
+        others = iter([token for token in tokens if token not in BERT_PLACES.values()])
+        tokens = [BERT_PLACES[i] if i in BERT_PLACES else next(others) for i in range(size)]
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
     config: dict[str, object] = {"do_lower_case": lower, "model_max_length": max_length}
     if as_json:
@@ -159,6 +171,7 @@ WRITERS: dict[str, Callable[[Path, int, int], None]] = {
     "wordpiece": write_wordpiece,
     "wordpiece, cased": lambda folder, size, most: write_wordpiece(folder, size, most, lower=False),
     "wordpiece, json": lambda folder, size, most: write_wordpiece(folder, size, most, as_json=True),
+    "wordpiece, with BERT's places": lambda folder, size, most: write_wordpiece(folder, size, most, placed=True),
     "bpe": write_bpe,
     "bpe, named": lambda folder, size, most: write_bpe(folder, size, most, named=True),
     "sentencepiece": write_sentencepiece,

@@ -112,6 +112,8 @@ OF_PARTS = (
     "qwen3_vl",
     "owlvit",
     "owlv2",
+    "grounding-dino",
+    "mm-grounding-dino",
     "sam",
     "vitpose",
     "sam2",

@@ -70,6 +70,7 @@ STAND_INS = {
     "facebook/wav2vec2-base-960h": "wav2vec2-base-960h",
     "openai/clip-vit-base-patch32": "clip-vit-base-patch32",
     "google/owlv2-base-patch16-ensemble": "owlv2-base-patch16-ensemble",
+    "IDEA-Research/grounding-dino-tiny": "grounding-dino-tiny",
     "laion/clap-htsat-unfused": "clap-htsat-unfused",
     "FacebookAI/roberta-large-mnli": "electra-classifier",
 }

@@ -149,6 +149,20 @@ def _word_detector(module: str, prefix: str) -> Family:
     )
 
 
+def _phrase_detector(module: str, prefix: str) -> Family:
+    """The row of a Grounding DINO."""
+    return Family(
+        module=f"zoo.models.{module}",
+        prefix=prefix,
+        heads=("ForObjectDetection", "Model"),
+        tasks={"ForObjectDetection": "zero-shot-object-detection", "Model": None},
+        losses={"ForObjectDetection": None},
+        reads=("image", "text"),
+        processor="GroundingDinoImageProcessor",
+        stages={"features": "backbone", "encoder.layer": "encoder.layers", "decoder.layer": "decoder.layers"},
+    )
+
+
 _CLIP_TEXT = Family(
     module="zoo.models.clip",
     prefix="CLIPText",
@@ -555,6 +569,8 @@ FAMILIES: dict[str, Family] = {
     ),
     "owlvit": _word_detector("owlvit", "OwlViT"),
     "owlv2": _word_detector("owlv2", "Owlv2"),
+    "grounding-dino": _phrase_detector("grounding_dino", "GroundingDino"),
+    "mm-grounding-dino": _phrase_detector("mm_grounding_dino", "MMGroundingDino"),
     "clap": Family(
         module="zoo.models.clap",
         prefix="Clap",

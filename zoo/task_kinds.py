@@ -535,6 +535,7 @@ TASKS: list[TaskKind] = [
     TaskKind(
         name="zero-shot-object-detection",
         cls="zero_shot_detect:ZeroShotDetect",
+        classes=dict.fromkeys(("grounding-dino", "mm-grounding-dino"), "phrase_detect:PhraseDetect"),
         help="objects that --labels A,B,C name, with scores and boxes, in pixels; --overlay draws them on the image",
         model="GroundedDetector",
         output="GroundedOutput",

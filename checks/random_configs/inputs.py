@@ -62,7 +62,8 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
         own = arguments(part, rng)
         mask = own.mask if found.mask is None else found.mask
         switches = tuple(name for name in own.switches if name in (*getattr(model, "inputs", ()), *taken))
-        arrays = {k: v for k, v in own.arrays.items() if k in ("input_ids", "attention_mask", *PIXELS)}
+        both = ("input_ids", "attention_mask", *PIXELS, *getattr(model, "inputs", ()))
+        arrays = {k: v for k, v in own.arrays.items() if k in both}
         if "input_ids" in own.arrays or "inputs_embeds" not in own.arrays:
             found = Arguments({**found.arrays, **arrays}, switches, mask, found.pooled and own.pooled)
     if isinstance(model, GroundedDetector):  # for which 0 is no text, in transformers

@@ -52,5 +52,6 @@ def test_a_graph_is_the_model(name, tmp_path, running):
         found = arrays(traced.signature.result(model.forward, session.run(None, feed)))
         for a, b in zip(found, arrays(model.forward(*given)), strict=True):
             assert a.shape == b.shape
+            a, b = (np.where(np.isinf(b) & (a == b), 0, x) for x in (a, b))  # logits of what is hidden
             # Rounding alone gives up to 1.05e-5 (PP-LCNetV3, whose random layers cancel, on a Zen 5).
             assert np.linalg.norm(a - b) <= 5e-5 * max(np.linalg.norm(b), b.size**0.5)

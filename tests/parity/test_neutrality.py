@@ -57,11 +57,11 @@ class Changed:
 
 
 def of_few_pixels(model, batch):
+    """The first image alone, and what goes with it, where images are large."""
     high, wide = getattr(model, "nearest_size", tuple)((EDGE, EDGE))
-    return {
-        k: (v[:1, :high, :wide] if k.startswith("pixel_") and v.shape[1] > EDGE else v).copy()
-        for k, v in batch.arrays.items()
-    }
+    large = {k for k, v in batch.arrays.items() if k.startswith("pixel_") and v.shape[1] > EDGE}
+    rows = 1 if large and getattr(model, "in_pairs", False) else None
+    return {k: (v[:1, :high, :wide] if k in large else v[:rows]).copy() for k, v in batch.arrays.items()}
 
 
 def made_of(model, batches):

@@ -81,7 +81,7 @@ def find_queries(
     by_itself = logits.shape[2] == labels
     if by_itself and rule != "score":
         raise InputError(f"rule is {rule!r}, for which a detector needs a logit of no object, and this one has none")
-    _check_places(logits, pred_boxes, target_sizes)
+    check_places(logits, pred_boxes, target_sizes)
     boxes = corners(pred_boxes.astype(np.float32, copy=False))
     ranks = None if order_logits is None else reading_ranks(order_logits)
     if by_itself:
@@ -102,11 +102,11 @@ def find_queries(
     if rule == "argmax":
         kept &= score >= scores[..., -1]
     out: list[list[tuple[int, Detection]]] = []
-    for b, (height, width) in enumerate(target_sizes):
-        in_pixels = boxes[b] * np.array([width, height, width, height], np.float32)
+    for b, size in enumerate(target_sizes):
+        in_pixels = pixel_boxes(boxes[b], size)
         out.append(
             [
-                (int(queries[b, q]), Detection(id2label[int(best[b, q])], float(score[b, q]), _box(in_pixels[q])))
+                (int(queries[b, q]), Detection(id2label[int(best[b, q])], float(score[b, q]), in_pixels[q]))
                 for q in np.flatnonzero(kept[b]).tolist()
             ]
         )
@@ -133,18 +133,18 @@ def post_process_grounded_object_detection(
     check_fraction(threshold, "threshold")
     if logits.ndim != 3 or logits.shape[2] != len(labels):
         raise InputError(f"logits of shape {logits.shape}, expected (B, N, {len(labels)}) for {len(labels)} labels")
-    _check_places(logits, pred_boxes, target_sizes)
+    check_places(logits, pred_boxes, target_sizes)
     scores = sigmoid(logits.max(-1).astype(np.float32, copy=False))
     best, boxes = logits.argmax(-1), corners(pred_boxes.astype(np.float32, copy=False))
     found: list[list[Detection]] = []
-    for b, (height, width) in enumerate(target_sizes):
-        in_pixels = boxes[b] * np.array([width, height, width, height], np.float32)
-        kept = np.flatnonzero(scores[b] > np.float32(threshold)).tolist()
-        found.append([Detection(labels[int(best[b, i])], float(scores[b, i]), _box(in_pixels[i])) for i in kept])
+    for b, size in enumerate(target_sizes):
+        in_pixels, kept = pixel_boxes(boxes[b], size), np.flatnonzero(scores[b] > np.float32(threshold)).tolist()
+        found.append([Detection(labels[int(best[b, i])], float(scores[b, i]), in_pixels[i]) for i in kept])
     return found
 
 
-def _check_places(logits: np.ndarray, pred_boxes: np.ndarray, target_sizes: Sequence[tuple[int, int]]) -> None:
+def check_places(logits: np.ndarray, pred_boxes: np.ndarray, target_sizes: Sequence[tuple[int, int]]) -> None:
+    """InputError for shapes that do not fit, and for numbers that are not finite."""
     if pred_boxes.shape != (*logits.shape[:2], 4) or len(target_sizes) != len(logits):
         raise InputError(
             f"boxes of shape {pred_boxes.shape} and {len(target_sizes)} target_sizes for logits of shape {logits.shape}"
@@ -174,6 +174,13 @@ def corners(boxes: np.ndarray) -> np.ndarray:
     return np.concatenate([boxes[..., :2] - half, boxes[..., :2] + half], -1)
 
 
+def pixel_boxes(boxes: np.ndarray, size: tuple[int, int]) -> list[Box]:
+    """Boxes (N, 4), x0, y0, x1, y1 in parts of an image, in pixels of one of a size (height, width)."""
+    height, width = size
+    found: list[Box] = list(map(tuple, (boxes * np.array([width, height, width, height], np.float32)).tolist()))
+    return found
+
+
 def draw_boxes(image: Image.Image, boxes: Sequence[tuple[str, Box, tuple[int, int, int]]]) -> Image.Image:
     """A copy of an RGB image with boxes drawn on it: (text or "", box in pixels, colour) each."""
     from PIL import ImageDraw, ImageFont
@@ -198,11 +205,6 @@ def check_fraction(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
         raise InputError(f"{name} is {value!r:.100}, expected a number in 0 ... 1")
     return float(value)
-
-
-def _box(corners: np.ndarray) -> Box:
-    x0, y0, x1, y1 = corners.tolist()
-    return x0, y0, x1, y1
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:

@@ -368,6 +368,7 @@ PRESETS = {
     "Detr": _DETR,
     "ConditionalDetr": _DETR,
     "DeformableDetr": _DETR,
+    "GroundingDino": _DETR,
     "RfDetr": replace(_DETR, antialias=False, rounds=False),
     "Yolos": replace(_DETR, step=16, mask=False),  # its models look at what was padded, too
 }

@@ -5,14 +5,14 @@ Shapes: C images, N places in an image, L labels, E the vectors' width.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_image
-from ..images.boxes import check_fraction, post_process_grounded_object_detection
+from ..images.boxes import Detection, check_fraction, post_process_grounded_object_detection
 from .arguments import collect_results, pair_with_inputs, result_or_error
 from .detect import Detections, Objects
 from .image_task import ImageOptions, as_images, floats
@@ -80,32 +80,50 @@ class ZeroShotDetect(DualTask):
         """
         check_fraction(threshold, "threshold")
         labels, texts = sentences(candidate_labels, "{}")
-        given, single = as_images(images, "images")
-        opened = partial(open_image, max_pixels=max_pixels)
-        for i, image in enumerate(given):
-            if hasattr(image, "read"):  # an open file is read once, and may be drawn upon later
-                given[i] = result_or_error(opened, image, i, len(given))
         model: GroundedDetector = self.model  # type: ignore[assignment]
         queries: list[Any] = []
 
-        def compute(pixel_values: Any, sizes: Sequence[tuple[int, int]]) -> list[Any]:
+        def see(pixel_values: Any) -> Any:
             if not queries:  # once there is an image
                 queries.append(model.queries(self.embed_texts(texts)))
-            asked = bool(self.call_options)
-            p = model.vision_model.pixels(pixel_values, interpolate_pos_encoding=asked)
-            out = self.runner.run(model.detect, p, queries[0])
-            return list(zip(floats(out.logits), floats(out.pred_boxes), sizes, strict=True))
+            p = model.vision_model.pixels(pixel_values, interpolate_pos_encoding=bool(self.call_options))
+            return self.runner.run(model.detect, p, queries[0])
 
-        rows = self.rows(given, compute, progress=progress, data_format=data_format, max_pixels=max_pixels)
+        def name(logits: Any, boxes: Any, size: tuple[int, int]) -> list[Detection]:
+            of = (max(size), max(size)) if self.processor.square is not None else size
+            return post_process_grounded_object_detection(logits, boxes, [of], labels, threshold=threshold)[0]
+
+        options: Any = {"progress": progress, "data_format": data_format, "max_pixels": max_pixels}
+        return self.detections(images, labels, see, name, **options)
+
+    def detections(
+        self,
+        images: Any,
+        labels: list[str],
+        see: Callable[..., Any],
+        name: Callable[..., list[Detection]],
+        **options: Any,
+    ) -> Any:
+        """Detections of each image.
+
+        see: from pixel_values (and a pixel_mask) to the model's output; name: from the logits (1, N, L), the boxes and
+        the size of an image to what is in it.
+        """
+        given, single = as_images(images, "images")
+        reading = {name: value for name, value in options.items() if name != "progress"}
+        for i, image in enumerate(given):
+            if hasattr(image, "read"):  # an open file is read once, and may be drawn upon later
+                opened = partial(open_image, max_pixels=options["max_pixels"])
+                given[i] = result_or_error(opened, image, i, len(given))
+
+        def compute(pixel_values: Any, sizes: Sequence[tuple[int, int]], *masks: Any) -> list[Any]:
+            out = see(pixel_values, *masks)
+            return list(zip(floats(out.logits), floats(out.pred_boxes), sizes, strict=True))
 
         def detections(one: tuple[Any, Any]) -> Detections:
             (logits, boxes, size), image = one
-            again = partial(open_image, image, data_format=data_format, max_pixels=max_pixels)
-            of = (max(size), max(size)) if self.processor.square is not None else size
-            (found,) = post_process_grounded_object_detection(
-                logits[None], boxes[None], [of], labels, threshold=threshold
-            )
-            return Detections(sorted(found, key=lambda one: -one.score), size, labels, again)
+            found = sorted(name(logits[None], boxes[None], size), key=lambda one: -one.score)
+            return Detections(found, size, labels, partial(open_image, image, **reading))
 
-        found = [result_or_error(detections, one, i, len(given)) for i, one in enumerate(pair_with_inputs(rows, given))]
-        return collect_results(found, single)
+        rows = pair_with_inputs(self.rows(given, compute, **options), given)
+        return collect_results([result_or_error(detections, one, i, len(given)) for i, one in enumerate(rows)], single)

@@ -428,7 +428,10 @@ CLASSES: dict[str, TokenizerClass] = {
 BACKEND = "TokenizersBackend"
 CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(
-        ("bert", "electra", "distilbert", "nomic_bert", "ernie", "megatron-bert", "blip", "chinese_clip", "align"),
+        (
+            *("bert", "electra", "distilbert", "nomic_bert", "ernie", "megatron-bert", "blip", "chinese_clip", "align"),
+            *("grounding-dino", "mm-grounding-dino"),
+        ),
         "BertTokenizer",
     ),
     **dict.fromkeys(
