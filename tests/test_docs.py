@@ -43,6 +43,10 @@ LAYOUT = "microsoft/layoutlmv3-base-finetuned-funsd"
 STAND_INS = {
     "google-bert/bert-base-uncased": "bert-base-uncased",
     "studio-ousia/luke-base": "luke-base",
+    **{
+        f"studio-ousia/luke-large-finetuned-{x}": f"luke-large-finetuned-{x}"
+        for x in ("open-entity", "tacred", "conll-2003")
+    },
     "colbert-ir/colbertv2.0": "bert-base-uncased",
     "naver/splade-cocondenser-ensembledistil": "bert-base-uncased",
     "cardiffnlp/twitter-roberta-base-sentiment": "twitter-roberta-base-sentiment",

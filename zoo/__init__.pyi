@@ -15,6 +15,7 @@ from .tasks.answer import Answer
 from .tasks.audio_classify import AudioClassify
 from .tasks.base import Task
 from .tasks.classify import Classify
+from .tasks.classify_entities import ClassifyEntities, LabelSpans
 from .tasks.ctc_transcribe import CtcTranscribe
 from .tasks.depth import Depth
 from .tasks.detect import Detect
@@ -151,6 +152,10 @@ def load(name_or_folder: Name, *, task: Literal["object-detection"], **options: 
 def load(name_or_folder: Name, *, task: Literal["depth"], **options: Unpack[LoadOptions]) -> Depth: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["depth-estimation"], **options: Unpack[LoadOptions]) -> Depth: ...
+@overload
+def load(
+    name_or_folder: Name, *, task: Literal["entity-classification"], **options: Unpack[LoadOptions]
+) -> ClassifyEntities | LabelSpans: ...
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["keypoint-detection"], **options: Unpack[LoadOptions]

@@ -317,10 +317,6 @@ FAMILIES: dict[str, Family] = {
             "ForEntityPairClassification",
             "ForEntitySpanClassification",
         ),
-        losses=dict.fromkeys(
-            ("ForEntityClassification", "ForEntityPairClassification", "ForEntitySpanClassification"),
-            "classes of entities",
-        ),
     ),
     "xlnet": Family(
         module="zoo.models.xlnet",

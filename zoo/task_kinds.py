@@ -144,6 +144,14 @@ BOXES = CallOption(
     is_list=True,
     aliases=("input_boxes",),
 )
+SPANS = CallOption(
+    name="spans",
+    metavar="A,B",
+    help='the characters of each entity in INPUT, from A to before B: "0,7 17,28"',
+    required=True,
+    each=True,
+    is_list=True,
+)
 DATASET_INDEX = CallOption(
     name="dataset_index",
     type=int,
@@ -308,6 +316,20 @@ TASKS: list[TaskKind] = [
         options=(AGGREGATION, IGNORED_LABELS),
         labelled=True,
         recipe="TagWords",
+    ),
+    TaskKind(
+        name="entity-classification",
+        cls="classify_entities:ClassifyEntities",
+        reads="text",
+        help="the types of an entity in each INPUT, the relation of two, or the label of each of --spans A,B (LUKE)",
+        heads=dict.fromkeys(
+            ("ForEntityClassification", "ForEntityPairClassification", "ForEntitySpanClassification"),
+            "classes of entities",
+        ),
+        model="TextModel",
+        classes={"ForEntitySpanClassification": "classify_entities:LabelSpans"},
+        options=(SPANS, TOP_K, FUNCTION),
+        labelled=True,
     ),
     TaskKind(
         name="answer",

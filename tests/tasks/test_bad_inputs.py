@@ -37,6 +37,11 @@ TASKS: dict[str, tuple[str, str, Callable[[Any, list[Any]], Any]]] = {
     "classify pairs": ("pairs", "bert-emotion", lambda task, given: task(given)),
     "tag": ("texts", "bert-base-NER", lambda task, given: task(given)),
     "fill-mask": ("masks", "bert-base-uncased", lambda task, given: task(given)),
+    "entity-classification": (
+        "texts",
+        "luke-large-finetuned-open-entity",
+        lambda task, given: first_letters(task, given),
+    ),
     "answer": ("contexts", "bert-base-squad2", lambda task, given: task("who went to rome ?", given)),
     "answer questions": ("texts", "bert-base-squad2", lambda task, given: task(given, TEXTS[0])),
     "zero-shot-classification": ("texts", "bart-large-mnli", lambda task, given: task(given, LABELS)),
@@ -64,6 +69,14 @@ TASKS: dict[str, tuple[str, str, Callable[[Any, list[Any]], Any]]] = {
     "zero-shot-audio-classification": ("audio", "clap-htsat-unfused", lambda task, given: task(given, LABELS)),
     "embed sounds": ("audio", "clap-htsat-unfused", lambda task, given: task(given, batch_size=3)),
 }
+
+
+def first_letters(task: Any, given: Any) -> Any:
+    """The types of what the first character of each text names."""
+    given = given if isinstance(given, str) else list(given)
+    return task(given, (0, 1) if isinstance(given, str) else [(0, 1)] * len(given))
+
+
 KINDS: dict[str, tuple[list[Any], list[Any]]] = {
     "texts": (TEXTS, NO_TEXTS),
     "pairs": ([(text, "yes") for text in TEXTS], [("a", None), "alone", ("a", "b", "c")]),
