@@ -168,6 +168,23 @@ MULTIMASK = CallOption(
     default=True,
 )
 THRESHOLD = CallOption(name="threshold", type=float, metavar="F", help="the lowest score, 0 ... 1", least=0, most=1)
+SEGMENTING = (
+    CallOption(
+        name="subtask",
+        metavar="KIND",
+        help="what is found: panoptic, instance or semantic (the first of these that the checkpoint can find)",
+    ),
+    THRESHOLD,
+    CallOption(name="mask_threshold", type=float, metavar="F", help="the probability from which a pixel is in a mask"),
+    CallOption(
+        name="overlap_mask_area_threshold",
+        type=float,
+        metavar="F",
+        help="the part of its mask that an object must have for itself, 0 ... 1",
+        least=0,
+        most=1,
+    ),
+)
 LINES = CallOption(name="lines", type=bool, help="each image has several lines")
 NUM_BEAMS = CallOption(name="num_beams", type=int, metavar="N", help="width of the beam search (1)", least=1)
 MAX_NEW_TOKENS = CallOption(
@@ -466,11 +483,16 @@ TASKS: list[TaskKind] = [
         cls="segment:Segment",
         help="the share of each label among the pixels; --overlay writes them over the image",
         pipelines=("image-segmentation",),
-        heads={"ForSemanticSegmentation": "segmentation", "ForSegmentation": None, "ForInstanceSegmentation": None},
+        heads={
+            "ForSemanticSegmentation": "segmentation",
+            **dict.fromkeys(("ForSegmentation", "ForInstanceSegmentation", "ForUniversalSegmentation")),
+        },
         classes={
             "ForSegmentation": "segment_objects:SegmentObjects",
             "ForInstanceSegmentation": "segment_instances:SegmentInstances",
+            "ForUniversalSegmentation": "segment_universal:SegmentUniversal",
         },
+        options=SEGMENTING,
         labelled=True,
         draws=True,
         **_IMAGES,

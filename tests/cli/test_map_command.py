@@ -243,7 +243,7 @@ def test_without_pyarrow(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--threshold", "0.5"], "--threshold is for detect, keypoint-detection"),
+        (["--threshold", "0.5"], "--threshold is for segment, detect, keypoint-detection"),
         (["--rows", "0"], "0 is not at least 1"),
         (["--engine", "spark"], "invalid choice: 'spark'"),
         (["--task", "rerank"], "invalid choice: 'rerank'"),

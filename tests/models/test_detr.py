@@ -110,6 +110,26 @@ def test_objects_of_pixels_are_those_of_transformers(fused, rng):
         assert all([one.label_id for one in objects].count(0) <= 1 for _, objects in ours)
 
 
+def test_a_picture_to_instances_and_to_labels(tmp_path):
+    torch = pytest.importorskip("torch", reason="needs torch, the reference")
+    transformers = pytest.importorskip("transformers", reason="needs transformers, the reference")
+    task: Any = zoo.load(build("detr-segmentation", tmp_path))
+    picture = np.random.default_rng(0).integers(0, 256, (50, 40, 3), np.uint8)
+    batch = task.processor(picture)
+    out = task.model(batch.pixel_values)
+    given = SimpleNamespace(logits=torch.tensor(out.logits), pred_masks=torch.tensor(out.pred_masks))
+    processor, sizes = transformers.DetrImageProcessorPil(), [(50, 40)]
+    options: dict[str, Any] = {"threshold": 0.1, "mask_threshold": 0.0, "overlap_mask_area_threshold": 0.1}
+    (wanted,) = processor.post_process_instance_segmentation(given, **options, target_sizes=sizes)
+    found = task(picture, subtask="instance", **options)
+    assert (found.mask == wanted["segmentation"].numpy()).mean() > 0.99
+    assert {(o.id, o.label_id) for o in found.labels} == {(s["id"], s["label_id"]) for s in wanted["segments_info"]}
+    (wanted,) = processor.post_process_semantic_segmentation(given, sizes)
+    assert (task(picture, subtask="semantic").mask == wanted.numpy()).mean() > 0.99
+    with pytest.raises(zoo.ZooError, match=r"label_ids_to_fuse is \[1\], but an instance"):
+        task(picture, subtask="instance", label_ids_to_fuse=[1])
+
+
 def test_a_picture_to_its_objects(tmp_path):
     task: Any = zoo.load(build("detr-segmentation", tmp_path))
     assert (task.name, type(task).__name__) == ("segment", "SegmentObjects")

@@ -89,6 +89,18 @@ def test_the_mask_is_the_largest_logit_at_each_pixel(rng, monkeypatch):
     assert not winners(np.ones_like(logits), (3, 3)).any()  # the first of equals
 
 
+def test_labels_of_pixels_are_areas_as_a_pipeline_has_them(task, images):
+    found = task("segment")(images[0], subtask="semantic")
+    assert [one.label for one in found] == [area.label for area in found.labels]
+    for i, one in enumerate(found):
+        np.testing.assert_array_equal(one["mask"], found.mask == found.labels[i].id)
+        assert one.score is None
+    with pytest.raises(InputError, match="subtask is 'panoptic', but this checkpoint can only find semantic segments"):
+        task("segment")(images[0], subtask="panoptic")
+    with pytest.raises(InputError, match=r"threshold is 0\.5, but a semantic segmentation .* reads no threshold"):
+        task("segment")(images[0], threshold=0.5)
+
+
 def test_overlay(task, images, tmp_path):
     found = task("segment")(images[0])
     shares = [area.share for area in found.labels]

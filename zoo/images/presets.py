@@ -27,6 +27,7 @@ class Preset:
     blue_first: bool = False  # True: the channels are blue, green and red, unless do_flip_channel_order says no
     normalises: bool = True  # False: do_normalize changes nothing
     step: int = 1  # sides of an image that keeps its shape are multiples of it
+    rounds_up: bool = False  # True: both sides of a resized image are multiples of `size_divisor`
     antialias: bool = True  # False: resizing looks at the nearest pixels alone, as OpenCV's does
     rounds: bool = True  # False: without antialias, resizing gives fractions of grey levels
     fits: bool = False  # True: an image is fitted into `size`, as Donut does
@@ -370,6 +371,13 @@ PRESETS = {
     "DeformableDetr": _DETR,
     "GroundingDino": _DETR,
     "RfDetr": replace(_DETR, antialias=False, rounds=False),
+    # Whose models look at what was padded, too.
+    "Mask2Former": replace(
+        _DETR,
+        defaults={**_DETR.defaults, "max_size": None, "size_divisor": 32, "ignore_index": None, "num_labels": None},
+        mask=False,
+        rounds_up=True,
+    ),
     "Yolos": replace(_DETR, step=16, mask=False),  # its models look at what was padded, too
 }
 

@@ -163,6 +163,8 @@ class ImageProcessor:
         size = read_size(values["size"], values.get("max_size"), preset.square) if has_size else None
         if size is not None and preset.step > 1 and size.keys() == {"shortest_edge", "longest_edge"}:
             size = {**size, "step": preset.step}
+        if size is not None and preset.rounds_up and values["size_divisor"]:
+            size = read_size({**size, "divisor": values["size_divisor"]}, None, preset.square)
         if on["do_pad_line"] and (size is None or "height" not in size):
             raise ConfigError(f"do_pad_line = true needs a size of height and width, found {size}")
         table = _table(values, on["do_rescale"], on["do_normalize"] and preset.normalises)

@@ -93,6 +93,13 @@ def _short_and_long_in_steps(size: dict[str, int], height: int, width: int) -> t
     return high - high % size["step"], wide - wide % size["step"]
 
 
+def _up_to_whole_steps(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
+    """Mask2Former's rule: that of the other keys, and then both sides up to multiples of `divisor`."""
+    step = size["divisor"]
+    high, wide = resized_shape({key: edge for key, edge in size.items() if key != "divisor"}, height, width)
+    return -(-high // step) * step, -(-wide // step) * step
+
+
 def _by_long_edge(size: dict[str, int], height: int, width: int) -> tuple[int, int]:
     """The long side becomes `longest_edge`, both up and down; both sides are rounded, halves to even.
 
@@ -204,6 +211,9 @@ RULES: dict[frozenset[str], Callable[[dict[str, int], int, int], tuple[int, int]
     frozenset({"rounded_shortest_edge", "step"}): _by_rounded_short_edge,
     frozenset({"shortest_edge", "longest_edge"}): _short_and_long,
     frozenset({"shortest_edge", "longest_edge", "step"}): _short_and_long_in_steps,
+    frozenset({"shortest_edge", "longest_edge", "divisor"}): _up_to_whole_steps,
+    frozenset({"height", "width", "divisor"}): _up_to_whole_steps,
+    frozenset({"max_height", "max_width", "divisor"}): _up_to_whole_steps,
     frozenset({"longest_edge"}): _by_long_edge,
     frozenset({"rounded_longest_edge"}): _by_rounded_long_edge,
     frozenset({"max_height", "max_width"}): _fit_within,

@@ -24,7 +24,7 @@ from .image_task import ImageOptions, ImageTask, as_images, floats
 from .notebook import html_picture, html_table
 from .progress import Progress
 from .results import Lines, ResultFormat
-from .segment import Segmentation
+from .segment import Segmentation, runs_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -49,12 +49,7 @@ class ObjectMask(NamedTuple):
 
     def rle(self) -> dict[str, list[int]]:
         """The mask in COCO's form: the lengths of runs down the columns, the first one outside of the mask."""
-        flat = np.concatenate([[False], self.mask.T.reshape(-1), [False]])
-        ends = np.flatnonzero(flat[1:] != flat[:-1])
-        counts = np.diff(
-            np.concatenate([[0], ends, [] if len(ends) and ends[-1] == self.mask.size else [self.mask.size]])
-        )
-        return {"size": list(self.mask.shape), "counts": counts.astype(int).tolist()}
+        return runs_of(self.mask)
 
 
 class Masks(list[ObjectMask]):

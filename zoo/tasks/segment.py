@@ -6,7 +6,7 @@ Shapes: H and W height and width of the image as it was given, upright; h and w 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 import numpy as np
 
 from .. import ops
+from ..errors import InputError, check_choice
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_pixels
 from ..images.boxes import check_fraction
 from ..images.segments import ObjectArea
@@ -40,14 +41,37 @@ class Area(NamedTuple):
     share: float  # its part of the pixels, 0 ... 1
 
 
+@with_keys()
+class MaskedArea(NamedTuple):
+    """An area as transformers' pipeline has it."""
+
+    score: float | None  # 0 ... 1; None for a label of pixels
+    label: str
+    mask: np.ndarray  # (H, W) bool
+
+
 @dataclass(frozen=True, eq=False)
 class Segmentation:
-    """The classes of an image's pixels, or their objects."""
+    """The classes of an image's pixels, or their objects; a sequence of `MaskedArea`s, in the order of `labels`."""
 
     mask: np.ndarray  # (H, W) int32: the id of an area for each pixel
     labels: Sequence[Area | ObjectArea]  # those that occur, the largest first
     image: np.ndarray = field(repr=False)  # (H, W, 3) uint8, upright
     blank: int | None = None  # the mask of pixels that belong to no area
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, i: int) -> MaskedArea:
+        area = self.labels[i]
+        return MaskedArea(getattr(area, "score", None), area.label, self.pixels_of(area))
+
+    def __iter__(self) -> Iterator[MaskedArea]:
+        return (self[i] for i in range(len(self)))
+
+    def pixels_of(self, area: Any) -> np.ndarray:
+        """The pixels (H, W) bool of one of `labels`."""
+        return self.mask == area.id
 
     def overlay(self, path: str | os.PathLike[str] | None = None, *, alpha: float = 0.5) -> Image.Image:
         """The image with the labels' colours laid over it; written as a PNG file if a path is given.
@@ -89,6 +113,37 @@ class Segmentations(ResultFormat):
         return result.overlay()
 
 
+SUBTASKS = ("panoptic", "instance", "semantic")
+
+
+def chosen_subtask(given: str | None, known: Sequence[str]) -> str:
+    """The kind of segmentation that a call asks for, or the first of those that a checkpoint can find."""
+    if given is None:
+        return next(kind for kind in SUBTASKS if kind in known)
+    check_choice(given, "subtask", SUBTASKS)
+    if given not in known:
+        raise InputError(f"subtask is {given!r}, but this checkpoint can only find {' and '.join(known)} segments")
+    return given
+
+
+def refuse_unread(subtask: str, given: Mapping[str, Any], read: Sequence[str] = ()) -> None:
+    """Refuse options that a kind of segmentation does not read, where they are given."""
+    for name, value in given.items():
+        if value is not None and name not in read:
+            reads = f"only {', '.join(read)}" if read else "no threshold"
+            kind = f"an {subtask}" if subtask == "instance" else f"a {subtask}"
+            raise InputError(f"{name} is {value!r:.100}, but {kind} segmentation of this checkpoint reads {reads}")
+
+
+class SegmentOptions(ImageOptions, total=False):
+    """Options of all tasks that segment."""
+
+    subtask: str | None
+    threshold: float | None
+    mask_threshold: float | None
+    overlap_mask_area_threshold: float | None
+
+
 class Segment(ImageTask):
     """Images to masks.
 
@@ -103,23 +158,36 @@ class Segment(ImageTask):
     results = Segmentations()
 
     @overload
-    def __call__(self, images: ImageFile, **options: Unpack[ImageOptions]) -> Segmentation: ...
+    def __call__(self, images: ImageFile, **options: Unpack[SegmentOptions]) -> Segmentation: ...
     @overload
-    def __call__(self, images: np.ndarray, **options: Unpack[ImageOptions]) -> Any: ...
+    def __call__(self, images: np.ndarray, **options: Unpack[SegmentOptions]) -> Any: ...
     @overload
-    def __call__(self, images: Iterable[ImageInput], **options: Unpack[ImageOptions]) -> list[Segmentation]: ...
+    def __call__(self, images: Iterable[ImageInput], **options: Unpack[SegmentOptions]) -> list[Segmentation]: ...
     def __call__(
         self,
         images: ImageInput | Iterable[ImageInput],
         *,
+        subtask: str | None = None,
+        threshold: float | None = None,
+        mask_threshold: float | None = None,
+        overlap_mask_area_threshold: float | None = None,
         progress: bool | None = None,
         data_format: str | None = None,
         max_pixels: int = MAX_PIXELS,
     ) -> Any:
         """A Segmentation for one image, a list of them for several; each holds its image, decoded.
 
+        subtask: "semantic", which is all that these models find; the thresholds are those of others, and refused.
         data_format, max_pixels: as in `open_image`.
         """
+        refuse_unread(
+            chosen_subtask(subtask, ("semantic",)),
+            {
+                "threshold": threshold,
+                "mask_threshold": mask_threshold,
+                "overlap_mask_area_threshold": overlap_mask_area_threshold,
+            },
+        )
         given, single = as_images(images, "images")
         opened = partial(open_pixels, data_format=data_format, max_pixels=max_pixels)
         arrays = [result_or_error(opened, image, i, len(given)) for i, image in enumerate(given)]
@@ -128,14 +196,19 @@ class Segment(ImageTask):
             logits = self.call(pixel_values)
             return [winners(logits[i : i + 1], size) for i, size in enumerate(sizes)]
 
+        names = self.config.id2label
         masks = self.rows(arrays, compute, progress=progress, max_pixels=max_pixels)
-        found = map_good(lambda one: Segmentation(one[0], self._areas(one[0]), one[1]), pair_with_inputs(masks, arrays))
+        found = map_good(
+            lambda one: Segmentation(one[0], areas_of(one[0], names), one[1]), pair_with_inputs(masks, arrays)
+        )
         return collect_results(found, single)
 
-    def _areas(self, mask: np.ndarray) -> list[Area]:
-        counts = np.bincount(mask.reshape(-1))
-        order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
-        return [Area(self.config.id2label[i], i, float(counts[i] / mask.size)) for i in order.tolist()]
+
+def areas_of(mask: np.ndarray, id2label: Mapping[int, str]) -> list[Area]:
+    """The labels in a mask (H, W), the largest first."""
+    counts = np.bincount(mask.reshape(-1))
+    order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
+    return [Area(id2label[i], i, float(counts[i] / mask.size)) for i in order.tolist()]
 
 
 def winners(logits: Array, size: tuple[int, int]) -> np.ndarray:
@@ -153,6 +226,14 @@ def winners(logits: Array, size: tuple[int, int]) -> np.ndarray:
             np.copyto(mask, first + i, where=plane > best)
             np.maximum(best, plane, out=best)
     return mask
+
+
+def runs_of(mask: np.ndarray) -> dict[str, list[int]]:
+    """A mask (H, W) bool in COCO's form: the lengths of runs down the columns, the first one outside of the mask."""
+    flat = np.concatenate([[False], mask.T.reshape(-1), [False]])
+    ends = np.flatnonzero(flat[1:] != flat[:-1])
+    counts = np.diff(np.concatenate([[0], ends, [] if len(ends) and ends[-1] == mask.size else [mask.size]]))
+    return {"size": list(mask.shape), "counts": counts.astype(int).tolist()}
 
 
 def palette(count: int) -> np.ndarray:

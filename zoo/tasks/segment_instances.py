@@ -11,19 +11,11 @@ import numpy as np
 from ..images import MAX_PIXELS, ImageFile, ImageInput
 from ..images.boxes import check_fraction
 from ..images.instances import post_process_instance_segmentation
-from .image_task import ImageOptions
-from .segment import Segmentation
+from .segment import Segmentation, SegmentOptions, chosen_subtask, refuse_unread
 from .segment_objects import SegmentObjects
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-
-class SegmentInstancesOptions(ImageOptions, total=False):
-    """Options of `SegmentInstances`, which explains them."""
-
-    threshold: float
-    mask_threshold: float
 
 
 class SegmentInstances(SegmentObjects):
@@ -36,19 +28,19 @@ class SegmentInstances(SegmentObjects):
     """
 
     @overload
-    def __call__(self, images: ImageFile, **options: Unpack[SegmentInstancesOptions]) -> Segmentation: ...
+    def __call__(self, images: ImageFile, **options: Unpack[SegmentOptions]) -> Segmentation: ...
     @overload
-    def __call__(self, images: np.ndarray, **options: Unpack[SegmentInstancesOptions]) -> Any: ...
+    def __call__(self, images: np.ndarray, **options: Unpack[SegmentOptions]) -> Any: ...
     @overload
-    def __call__(
-        self, images: Iterable[ImageInput], **options: Unpack[SegmentInstancesOptions]
-    ) -> list[Segmentation]: ...
+    def __call__(self, images: Iterable[ImageInput], **options: Unpack[SegmentOptions]) -> list[Segmentation]: ...
     def __call__(  # type: ignore[override]
         self,
         images: ImageInput | Iterable[ImageInput],
         *,
-        threshold: float = 0.5,
-        mask_threshold: float = 0.0,
+        subtask: str | None = None,
+        threshold: float | None = None,
+        mask_threshold: float | None = None,
+        overlap_mask_area_threshold: float | None = None,
         progress: bool | None = None,
         data_format: str | None = None,
         max_pixels: int = MAX_PIXELS,
@@ -56,9 +48,14 @@ class SegmentInstances(SegmentObjects):
         """A Segmentation for one image, a list of them for several; each holds its image, decoded.
 
         Its mask has the number of an object for each pixel, 0 for none, and `labels` are `ObjectArea`s, the largest
-        first.  threshold: objects with a score above it.  mask_threshold: the logit above which a pixel is part of an
-        object; where several are, of the best.  data_format, max_pixels: as in `open_image`.
+        first.  subtask: "instance", which is all that these models find.  threshold: objects with a score above it, by
+        default 0.5.  mask_threshold: the logit, by default 0, above which a pixel is part of an object; where several
+        are, of the best.  overlap_mask_area_threshold is refused.  data_format, max_pixels: as in `open_image`.
         """
+        kind, read = chosen_subtask(subtask, ("instance",)), ("threshold", "mask_threshold")
+        refuse_unread(kind, {"overlap_mask_area_threshold": overlap_mask_area_threshold}, read)
+        threshold = 0.5 if threshold is None else threshold
+        mask_threshold = 0.0 if mask_threshold is None else mask_threshold
         check_fraction(threshold, "threshold")
         labels = self.config.id2label
         find = partial(

@@ -57,6 +57,9 @@ class TextSegmentation(Segmentation):
             raise InputError(f"label is {label!r}, expected one of {', '.join(self.names)}{nearest(label, self.names)}")
         return enlarge(self.logits[list(self.names).index(label)], self.mask.shape)
 
+    def pixels_of(self, area: Any) -> np.ndarray:
+        return self.mask_of(area.label)
+
     def mask_of(self, label: str) -> np.ndarray:
         """The pixels that show what a label says (H, W) bool, whatever else they show."""
         return self.probabilities(label) > self.threshold
