@@ -164,7 +164,9 @@ class Reference:
 
     def segments(self, logits: np.ndarray, masks: np.ndarray, sizes: Sequence[tuple[int, int]]) -> list[np.ndarray]:
         """The number of an object for every pixel of each image of a size (Y, X)."""
-        output = SimpleNamespace(logits=self._tensor(logits), pred_masks=self._tensor(masks))
+        logits, masks = self._tensor(logits), self._tensor(masks)
+        names = {"class_queries_logits": logits, "masks_queries_logits": masks}  # of Mask2Former
+        output = SimpleNamespace(logits=logits, pred_masks=masks, **names)
         found = self._processor().post_process_panoptic_segmentation(
             output, label_ids_to_fuse=set(), target_sizes=list(sizes)
         )
@@ -251,7 +253,7 @@ class Reference:
             return number_fields(fields, _numpy)
         if fields.get("pooler_output") is not None and fields["pooler_output"].ndim == 4:  # of a ResNet: 1 x 1 pixels
             fields["pooler_output"] = fields["pooler_output"].flatten(1)
-        as_they_are = {name: _numpy(fields.pop(name)) for name in NO_IMAGES if name in fields}
+        as_they_are = number_fields({name: fields.pop(name) for name in NO_IMAGES if name in fields}, _numpy)
         return number_fields(fields, lambda value: _numpy(_channels_last(value))) | as_they_are
 
     @contextmanager

@@ -14,6 +14,7 @@ import numpy as np
 from zoo import ops
 from zoo.engines.onnx.runner import OnnxRunner
 from zoo.images.segments import post_process_panoptic_segmentation
+from zoo.images.universal import resize_masks
 from zoo.nn import an_array
 from zoo.tasks.segment import winners
 from zoo.text.tokenizer import Tokenizer
@@ -56,8 +57,9 @@ def zoo_stages(model: Any, batch: Batch) -> Stages:
         found["mask"] = np.concatenate([winners(result[i : i + 1], size).ravel() for i, size in enumerate(sizes)])
     if _has_objects(type(model).__name__, found, batch):
         sizes, names = [(image.height, image.width) for image in batch.images], model.config.id2label
-        of = found["logits"], found["pred_masks"], sizes, names
-        objects = post_process_panoptic_segmentation(*of)
+        logits, masks = (found[name] for name in _query_names(found))
+        masks = resize_masks(masks) if "masks_queries_logits" in found else masks
+        objects = post_process_panoptic_segmentation(logits, masks, sizes, names)
         found["mask"] = np.concatenate([mask.ravel() for mask, _ in objects])
     if "positions" in found:
         found["positions"] = np.broadcast_to(found["positions"], found["encoder_last_hidden_state"].shape)
@@ -80,7 +82,8 @@ def reference_stages(reference: Reference, batch: Batch, like: Iterable[str] = (
         found["mask"] = np.concatenate([mask.ravel() for mask in reference.masks(found["logits"], sizes)])
     if _has_objects(reference.architecture, found, batch):
         sizes = [(image.height, image.width) for image in batch.images]
-        masks = reference.segments(found["logits"], found["pred_masks"], sizes)
+        logits, masks = (found[name] for name in _query_names(found))
+        masks = reference.segments(logits, masks, sizes)
         found["mask"] = np.concatenate([mask.ravel() for mask in masks])
     if "positions" in found:  # which the model puts in a row
         found["positions"] = found["positions"].reshape(len(found["positions"]), -1, found["positions"].shape[-1])
@@ -232,8 +235,17 @@ def _has_masks(architecture: str, batch: Batch) -> bool:
 
 def _has_objects(architecture: str, found: Stages, batch: Batch) -> bool:
     """True for masks that transformers' processor makes objects of without torchvision."""
-    has_both = {"pred_masks", "logits"} <= found.keys()
+    has_both = set(_query_names(found)) <= found.keys()
     return has_both and bool(batch.images) and not architecture.endswith("ForInstanceSegmentation")
+
+
+def _query_names(found: Stages) -> tuple[str, str]:
+    """The outputs that have queries' labels and masks."""
+    return (
+        ("class_queries_logits", "masks_queries_logits")
+        if "class_queries_logits" in found
+        else ("logits", "pred_masks")
+    )
 
 
 def _rows(batch: Batch, objects: Callable[..., list[tuple[np.ndarray, np.ndarray]]], found: Stages) -> np.ndarray:

@@ -820,6 +820,16 @@ FAMILIES: dict[str, Family] = {
         processor="RfDetrImageProcessor",
         stages={"features": "backbone", "decoder.layer": "decoder.layers"},
     ),
+    "mask2former": Family(
+        module="zoo.models.mask2former",
+        prefix="Mask2Former",
+        heads=("ForUniversalSegmentation", "Model"),
+        tasks={"Model": None},
+        processor="Mask2FormerImageProcessor",
+        stages={
+            "layer": "pixel_level_module.encoder.swin.encoder.layers or pixel_level_module.encoder.encoder.stages",
+        },
+    ),
     "pp_doclayout_v2": _pp_doclayout("V2"),
     "pp_doclayout_v3": _pp_doclayout("V3"),
     "table-transformer": Family(

@@ -54,6 +54,7 @@ TASKS: dict[str, tuple[str, str, Callable[[Any, list[Any]], Any]]] = {
     "detect": ("images", "table-transformer-detection", lambda task, given: task(given, threshold=0.0)),
     "depth": ("images", "Depth-Anything-V2-Small", lambda task, given: task(given)),
     "segment objects": ("images", "detr-resnet-50-panoptic", lambda task, given: task(given)),
+    "segment queries": ("images", "mask2former-resnet-50", lambda task, given: task(given, threshold=0.1)),
     "keypoint-detection": ("images", "vitpose-base-simple", lambda task, given: task(given)),
     "read": ("images", "trocr-small-printed", lambda task, given: task(given, max_new_tokens=4)),
     "zero-shot-image-classification": ("images", "clip-vit-base-patch32", lambda task, given: task(given, LABELS)),

@@ -27,6 +27,7 @@ from .signature import GraphInput, GraphOutput, Signature, get, put
 NO_IMAGES = (
     "intermediate_hidden_states",
     "pred_masks",
+    "masks_queries_logits",
     "out_masks",
 )  # outputs with four axes, as they are in transformers
 
@@ -227,5 +228,5 @@ def _name_outputs(found: Any, output: str) -> list[tuple[str, Symbol]]:
 
 
 def _output(name: str, array: Symbol, of_images: bool) -> tuple[str, Symbol, bool]:
-    is_image = of_images and array.ndim == 4 and name not in NO_IMAGES
+    is_image = of_images and array.ndim == 4 and name.partition(".")[0] not in NO_IMAGES
     return name, array.transpose(0, 3, 1, 2) if is_image else array, is_image

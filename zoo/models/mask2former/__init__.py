@@ -1,0 +1,4 @@
+"""Mask2Former: https://arxiv.org/abs/2112.01527"""
+
+from .config import *
+from .model import *
