@@ -57,6 +57,7 @@ STAND_INS = {
     "google/vit-base-patch16-224": "vit-base-patch16-224",
     "microsoft/beit-base-finetuned-ade-640-640": "beit-base-finetuned-ade-640-640",
     "facebook/detr-resnet-50": "detr-resnet-50-timm",
+    "facebook/mask2former-swin-tiny-coco-instance": "mask2former-swin-tiny-coco-instance",
     "depth-anything/Depth-Anything-V2-Small-hf": "Depth-Anything-V2-Small",
     "facebook/sam-vit-base": "sam-vit-base",
     "usyd-community/vitpose-base-simple": "vitpose-base-simple",
