@@ -15,7 +15,7 @@ from .tasks.answer import Answer
 from .tasks.audio_classify import AudioClassify
 from .tasks.base import Task
 from .tasks.classify import Classify
-from .tasks.classify_entities import ClassifyEntities, LabelSpans
+from .tasks.classify_entities import ClassifyEntities
 from .tasks.ctc_transcribe import CtcTranscribe
 from .tasks.depth import Depth
 from .tasks.detect import Detect
@@ -78,6 +78,10 @@ def load(name_or_folder: Name, *, task: Literal["tag"], **options: Unpack[LoadOp
 def load(name_or_folder: Name, *, task: Literal["token-classification"], **options: Unpack[LoadOptions]) -> Tag: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["ner"], **options: Unpack[LoadOptions]) -> Tag: ...
+@overload
+def load(
+    name_or_folder: Name, *, task: Literal["entity-classification"], **options: Unpack[LoadOptions]
+) -> ClassifyEntities: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["answer"], **options: Unpack[LoadOptions]) -> Answer: ...
 @overload
@@ -152,10 +156,6 @@ def load(name_or_folder: Name, *, task: Literal["object-detection"], **options: 
 def load(name_or_folder: Name, *, task: Literal["depth"], **options: Unpack[LoadOptions]) -> Depth: ...
 @overload
 def load(name_or_folder: Name, *, task: Literal["depth-estimation"], **options: Unpack[LoadOptions]) -> Depth: ...
-@overload
-def load(
-    name_or_folder: Name, *, task: Literal["entity-classification"], **options: Unpack[LoadOptions]
-) -> ClassifyEntities | LabelSpans: ...
 @overload
 def load(
     name_or_folder: Name, *, task: Literal["keypoint-detection"], **options: Unpack[LoadOptions]
