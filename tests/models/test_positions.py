@@ -54,29 +54,33 @@ def ours(model: Any, *args: Any, **arrays: Any) -> np.ndarray:
     return np.asarray(out[0] if isinstance(out, tuple) else out)
 
 
-@pytest.mark.parametrize("device", [None, "torch:cpu", "onnx"])
 @pytest.mark.parametrize("model_type", SEPARATE)
-def test_texts_of_a_row_do_not_see_each_other(model_type, device, tmp_path, rng):
-    if device == "onnx":
-        pytest.importorskip("onnxruntime", reason="needs onnxruntime")
+def test_texts_of_a_row_do_not_see_each_other(model_type, tmp_path, rng):
+    """On each engine."""
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime")
     folder = build(str(first_of(model_type)), tmp_path)
-    more: Any = {"dtype": "float32"} if device == "torch:cpu" else {}
-    model: Any = load_model(folder, device=device, **more)
-    ids, positions = packed(rng, model.config.vocab_size)
-    if not model.is_causal:
+    models: list[Any] = [load_model(folder, device=device) for device in (None, "onnx")]
+    models.append(load_model(folder, device="torch:cpu", dtype="float32"))
+    first = models[0]
+    ids, positions = packed(rng, first.config.vocab_size)
+    if not first.is_causal:
         pytest.skip(f"{model_type} is no decoder here")
-    found = ours(model, ids, position_ids=positions)
-    close(found, theirs(folder, model.architecture, input_ids=ids, position_ids=positions))
-    # And each text has the logits that it has alone; convolutions and states of
-    # LFM2, Qwen3.5 and Falcon-H1 have the text before, in transformers too.
-    if "logits_to_keep" in model.options and model_type not in ("lfm2", "qwen3_5_text", "falcon_h1"):
-        for row, texts in enumerate(LENGTHS):
-            ends = np.cumsum(texts)
-            for begin, end in zip(ends - texts, ends, strict=True):
-                close(found[row, begin:end], ours(model, ids[row : row + 1, begin:end])[0])
-    masked = ours(model, ids, np.ones_like(ids), position_ids=positions)
-    assert np.abs(masked - found).max() > 1e-3  # with a mask a row is one text, as in transformers
-    close(masked, theirs(folder, model.architecture, input_ids=ids, position_ids=positions, attention_mask=ids * 0 + 1))
+    given = {"input_ids": ids, "position_ids": positions}
+    wanted = theirs(folder, first.architecture, **given)
+    wanted_masked = theirs(folder, first.architecture, **given, attention_mask=ids * 0 + 1)
+    for model in models:
+        found = ours(model, ids, position_ids=positions)
+        close(found, wanted)
+        # And each text has the logits that it has alone; convolutions and states of
+        # LFM2, Qwen3.5 and Falcon-H1 have the text before, in transformers too.
+        if "logits_to_keep" in model.options and model_type not in ("lfm2", "qwen3_5_text", "falcon_h1"):
+            for row, texts in enumerate(LENGTHS):
+                ends = np.cumsum(texts)
+                for begin, end in zip(ends - texts, ends, strict=True):
+                    close(found[row, begin:end], ours(model, ids[row : row + 1, begin:end])[0])
+        masked = ours(model, ids, np.ones_like(ids), position_ids=positions)
+        assert np.abs(masked - found).max() > 1e-3  # with a mask a row is one text, as in transformers
+        close(masked, wanted_masked)
 
 
 def test_a_classifier_reads_the_last_text_of_a_row(tmp_path, rng):
