@@ -142,13 +142,16 @@ def test_proteins(tmp_path):
     assert (ours.pad_token_id, ours.mask_token_id, ours.eos_token_id) == (1, 32, 2)
 
 
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", CLASSES)
-def test_settings_come_before_tokenizer_json(name, tmp_path):
+def test_settings_come_before_tokenizer_json(name, step, tmp_path):
+    """By day each class has a third of the settings, another than the class before it."""
     files = write(tmp_path / "files", {**_files(name), "tokenizer_config.json": {"tokenizer_class": name}})
     transformers.AutoTokenizer.from_pretrained(files).save_pretrained(tmp_path / "saved")
     config = json.loads((tmp_path / "saved" / "tokenizer_config.json").read_text(encoding="utf-8"))
     failures, compared = {}, 0
-    for settings in ({}, *SETTINGS):
+    chosen = SETTINGS[[*CLASSES].index(name) % step :: step]
+    for settings in ({}, *chosen):
         changed = {**config, **settings}
         write(tmp_path / "saved", {"tokenizer_config.json": changed})
         try:
@@ -159,7 +162,7 @@ def test_settings_come_before_tokenizer_json(name, tmp_path):
         if found := differences(theirs, Tokenizer.from_folder(tmp_path / "saved")):
             failures[json.dumps(settings)] = found[:2]
     assert not failures
-    assert compared > len(SETTINGS) - 4
+    assert compared > len(chosen) - 4
 
 
 def test_classes_of_models_are_those_of_transformers():
