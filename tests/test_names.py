@@ -7,6 +7,7 @@ What broke them when they were made is in data/names_allowed.txt, one line each,
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import subprocess
 import tokenize
@@ -125,6 +126,7 @@ def offences(source: str) -> Iterator[tuple[str, str]]:
                 yield "comment", names[0]
 
 
+@functools.cache
 def offences_by_room() -> Counter[str]:
     """Lines "room kind name", room: the folder of the file."""
     listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, check=True, capture_output=True, text=True).stdout

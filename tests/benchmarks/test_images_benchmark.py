@@ -27,6 +27,7 @@ def test_the_table_has_times_and_ratios():
     assert "| first: zoo onnx int4 / llama.cpp q4_0, mmproj f16 | **0.50** | 1.10 |" in table
 
 
+@pytest.mark.nightly
 def test_both_sides_have_the_same_matrices(tmp_path: Path):
     gguf = pytest.importorskip("gguf", reason="needs gguf, which writes llama.cpp's files")
     import zoo

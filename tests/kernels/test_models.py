@@ -102,7 +102,6 @@ CASES: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
 # The others call the same kernels, and take long in the interpreter.
 EACH_TIME = {
     ("bert-base-uncased", "float32"),
-    ("bert-base-uncased", "bfloat16"),
     ("trocr-base-handwritten", "float32"),
     ("Llama-3.2-1B", "bfloat16"),
 }

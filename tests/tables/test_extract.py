@@ -165,7 +165,9 @@ def test_boxes_go_to_the_page_and_back(turned: bool, rng: np.random.Generator) -
         np.testing.assert_array_equal(np.rot90(part) if turned else part, original)
 
 
-@pytest.mark.parametrize(("x", "y"), [(0, 0), (85, 964), (0, 500), (40, 0)])
+@pytest.mark.parametrize(
+    ("x", "y"), [(0, 0), (85, 964), *(pytest.param(*edge, marks=pytest.mark.nightly) for edge in ((0, 500), (40, 0)))]
+)
 def test_a_table_at_the_edge_has_a_white_margin(x: int, y: int) -> None:
     page = Page().put("gpt3", x, y)
     seen = []

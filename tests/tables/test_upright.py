@@ -19,7 +19,14 @@ from zoo.apps.tables.upright import upright_page, upright_table
 from zoo.images import open_pixels
 
 PAGE = open_pixels(Path(zoo.__file__).parent / "data" / "page.png")
-ANGLES = [0.5, 1.0, -2.0, 5.0, 90.0, 180.0, 270.0, 91.0]
+ANGLES = [
+    0.5,
+    -2.0,
+    90.0,
+    180.0,
+    91.0,
+    *(pytest.param(angle, marks=pytest.mark.nightly) for angle in (1.0, 5.0, 270.0)),
+]
 
 
 @functools.cache

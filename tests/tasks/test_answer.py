@@ -44,13 +44,14 @@ def naive(folder, question, context, max_answer_len=15, whole_words=True, window
             z = np.exp(np.where(may, logits[0].double().numpy(), -np.inf))
             p.append(z / z.sum())
         null = min(null, p[0][0] * p[1][0])
+        places = windows["offset_mapping"][k]
+        if whole_words:
+            words = windows.word_ids(k)
+            places = [windows.word_to_chars(k, w, 1) if s == 1 else None for w, s in zip(words, sides, strict=True)]
         for i in range(1, len(ids)):
             for j in range(i, min(i + max_answer_len, len(ids))):
                 if sides[i] == sides[j] == 1:
-                    a, b = windows["offset_mapping"][k][i][0], windows["offset_mapping"][k][j][1]
-                    if whole_words:
-                        a = windows.word_to_chars(k, windows.token_to_word(k, i), 1).start
-                        b = windows.word_to_chars(k, windows.token_to_word(k, j), 1).end
+                    a, b = places[i][0], places[j][1]
                     found[a, b] = max(found.get((a, b), 0), p[0][i] * p[1][j])
     return found, null
 
@@ -88,8 +89,8 @@ def test_windows_are_those_that_are_asked_for(folder, window, stride):
     ours = answer(question=QUESTION, context=LONG, top_k=5, max_seq_len=window, doc_stride=stride)
     assert [(s.start, s.end) for s in ours] == [place for place, _ in wanted]
     np.testing.assert_allclose([s.score for s in ours], [score for _, score in wanted], rtol=1e-3)
-    nothing = answer(QUESTION, LONG, top_k=10**6, handle_impossible_answer=True)
-    assert nothing == answer(QUESTION, LONG, top_k=10**6, handle_impossible=True)
+    nothing = answer(QUESTION, SHORT, top_k=10**6, handle_impossible_answer=True)
+    assert nothing == answer(QUESTION, SHORT, top_k=10**6, handle_impossible=True)
     for name in ("doc_stride", "max_seq_len"):
         with pytest.raises(InputError, match=f"{name} is 0"):
             answer(QUESTION, LONG, **{name: 0})

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import zoo
+from tests.kinds import nights
 from zoo.apps.cli import main
 from zoo.apps.tables import Table
 from zoo.apps.tables.extract import UNKNOWN_SCRIPT
@@ -51,7 +52,7 @@ def test_cells_of_another_script_are_doubtful(name: str, extract: zoo.TableExtra
     assert not any(UNKNOWN_SCRIPT in cell.doubts for cell in numbers)
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", nights(SCRIPTS, ["chinese", "cyrillic"]))
 def test_a_page_of_another_script_is_said_to_be_one(name: str) -> None:
     """A detector may leave the table out, but not without the reason."""
     with pytest.warns(UserWarning, match=SAID):

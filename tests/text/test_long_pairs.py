@@ -23,7 +23,7 @@ def test_the_row_is_the_librarys(load, name, side, monkeypatch):
     tokenizer, chosen, cut = Tokenizer.from_folder(load(name).folder), random.Random(0), 0
     monkeypatch.setattr("zoo.text.long_pairs.SHORT_RATIO", -1)  # no pair is left to the library
     monkeypatch.setattr(tokenizer, "truncation_side", side)
-    for _ in range(150):
+    for _ in range(60):
         first, second = (" ".join(chosen.choices(WORDS, k=chosen.randint(0, chosen.choice([2, 30])))) for _ in "ab")
         length = tokenizer.special_tokens_to_add(True) + chosen.randint(0, 20)
         strategy = chosen.choice([True, "only_first", "only_second"])
@@ -38,7 +38,7 @@ def test_the_row_is_the_librarys(load, name, side, monkeypatch):
         assert _row(got) == _row(want), (first, second, length, strategy)
         assert bool(got.overflowing) == bool(want.overflowing)
         cut += bool(got.overflowing)
-    assert cut > 20
+    assert cut > 8
 
 
 def test_what_is_cut_off_takes_no_memory(load):
