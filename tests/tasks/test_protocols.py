@@ -20,8 +20,6 @@ from zoo.tasks import task_class
 from zoo.tasks.protocols import MaskedLM, Reader, TextModel
 from zoo.tasks.results import ResultFormat
 
-CLASSES = [(model_type, head) for model_type, family in FAMILIES.items() for head in family.heads]
-
 
 @cache
 def tiny(model_type: str, head: str) -> Pretrained:
@@ -87,24 +85,26 @@ def test_every_row_is_true_of_its_class(kind):
         assert "generation" in taken or "options" in taken or taken.keys() >= {one.name for one in kind.options}
 
 
-@pytest.mark.parametrize(("model_type", "head"), CLASSES, ids=lambda value: value)
-def test_every_class_has_what_its_task_reads(model_type: str, head: str):
-    model, (wanted, _) = tiny(model_type, head), contract(model_type, head)
-    name = model.architecture
-    assert list(missing(model, wanted, name)) == []
-    assert isinstance(model, Pretrained)
-    assert name == FAMILIES[model_type].architecture(head)  # transformers asks for it by this name
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_every_class_has_what_its_task_reads(model_type: str):
+    for head in FAMILIES[model_type].heads:
+        model, (wanted, _) = tiny(model_type, head), contract(model_type, head)
+        name = model.architecture
+        assert list(missing(model, wanted, name)) == []
+        assert isinstance(model, Pretrained)
+        assert name == FAMILIES[model_type].architecture(head)  # transformers asks for it by this name
 
 
-@pytest.mark.parametrize(("model_type", "head"), CLASSES, ids=lambda value: value)
-def test_every_output_has_what_its_task_reads(model_type: str, head: str):
-    if contract(model_type, head)[0] in (object, Reader, EncoderDecoder):
-        return
-    found, (_, wanted) = output(tiny(model_type, head)), contract(model_type, head)
-    if wanted is not None:
-        assert list(missing(found, wanted, f"{head}'s output")) == []
-    elif not is_array(found):  # several heads' logits
-        assert is_array(found[0])
+@pytest.mark.parametrize("model_type", FAMILIES)
+def test_every_output_has_what_its_task_reads(model_type: str):
+    for head in FAMILIES[model_type].heads:
+        if contract(model_type, head)[0] in (object, Reader, EncoderDecoder):
+            continue
+        found, (_, wanted) = output(tiny(model_type, head)), contract(model_type, head)
+        if wanted is not None:
+            assert list(missing(found, wanted, f"{head}'s output")) == []
+        elif not is_array(found):  # several heads' logits
+            assert is_array(found[0]), head
 
 
 def test_what_is_missing_is_named():
