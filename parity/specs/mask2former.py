@@ -79,7 +79,7 @@ TINY |= {"num_queries": 20, "num_hidden_layers": 5, "backbone_config": _TINY_SWI
 _PROCESSOR = {"image_processor_type": "Mask2FormerImageProcessor", "do_resize": True, "do_rescale": True}
 _PROCESSOR |= {"do_normalize": True, "ignore_index": 255, "num_labels": 80, "reduce_labels": False, "resample": 2}
 _PROCESSOR |= {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225], "size_divisor": 32}
-_PROCESSOR |= {"rescale_factor": 0.00392156862745098}
+_PROCESSOR |= {"rescale_factor": 0.00392156862745098, "_max_size": 1333}
 # The attention of queries is not so sharp that rounding is amplified, and there are objects to compare.
 GAINS = {"sampling_offsets": 0.5, "sampling_offsets.bias": 20, "attention_weights": 0.5, "in_proj_weight": 0.4}
 GAINS |= {"self_attn.q_proj": 0.5, "class_predictor": 12, "mask_projection.bias": 25}

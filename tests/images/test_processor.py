@@ -157,6 +157,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "mask2former": {
         **IMAGENET,
         "image_processor_type": "Mask2FormerImageProcessor",
+        "_max_size": 2048,
         "size": {"height": 100, "width": 150},
         "ignore_index": 255,
         "num_labels": 80,

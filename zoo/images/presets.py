@@ -374,7 +374,14 @@ PRESETS = {
     # Whose models look at what was padded, too.
     "Mask2Former": replace(
         _DETR,
-        defaults={**_DETR.defaults, "max_size": None, "size_divisor": 32, "ignore_index": None, "num_labels": None},
+        defaults={
+            **_DETR.defaults,
+            "max_size": None,
+            "_max_size": None,  # of the files on the Hub, and not read
+            "size_divisor": 32,
+            "ignore_index": None,
+            "num_labels": None,
+        },
         mask=False,
         rounds_up=True,
     ),
