@@ -92,7 +92,7 @@ def given(options: dict[str, Any], target: Any, vocabulary: int = V) -> dict[str
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
 @pytest.mark.parametrize("guess", GUESSES, ids=str)
 def test_greedy_tokens_are_those_without_guesses(guess, choice, target, rng):
-    for seed in range(3):
+    for seed in range(2):
         model = target if seed == 0 else llama(seed + 5)
         prompts, plain = repeating(rng), GenerationConfig(max_new_tokens=40, **choice)
         counted = Counted(model)

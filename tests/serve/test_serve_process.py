@@ -34,7 +34,7 @@ def http_status(address: str) -> int:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGTERM, which Windows has not")
-@pytest.mark.parametrize("isolate", [[], ["--isolate"]])
+@pytest.mark.parametrize("isolate", [[], pytest.param(["--isolate"], marks=pytest.mark.nightly)])
 def test_sigterm_finishes_what_runs(isolate):
     command = [sys.executable, "-m", "zoo", "serve", "stories260k", "--port", "0", "--device", "cpu", *isolate]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
