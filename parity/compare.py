@@ -170,10 +170,8 @@ def measure(name: str, pair: Pair, peaks: Peaks | None = None) -> Sums:
     note = why_incomparable(pair)
     if note:
         return Sums(pair.batch, note=note)
-    ours, theirs = shown = _visible(name, pair)
-    if not np.isfinite(theirs).all():  # what both hide, as by logits of -inf, is no number to compare
-        hidden = np.isinf(theirs) & (ours == theirs)
-        ours, theirs = (np.where(hidden, 0, x) for x in shown)
+    shown = _visible(name, pair)
+    ours, theirs = drop_hidden(*shown)
     width = theirs.shape[-1] if theirs.ndim > 1 else 1
     limit, peak = _limit(theirs), None
     if width > 1:
@@ -196,6 +194,14 @@ def measure(name: str, pair: Pair, peaks: Peaks | None = None) -> Sums:
     differences, squares, wanted, products = totals.tolist()
     rows, hits = (0, 0) if same is None else (same.size, int(same.sum()))
     return Sums(pair.batch, count, differences, squares, wanted, products, largest, rows, hits)
+
+
+def drop_hidden(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both arrays with 0 where both have the same infinity: a logit of -inf hides its token, and is no number."""
+    if np.isfinite(theirs).all():
+        return ours, theirs
+    hidden = np.isinf(theirs) & (ours == theirs)
+    return np.where(hidden, 0, ours), np.where(hidden, 0, theirs)
 
 
 def _blocks(array: np.ndarray, width: int = 1) -> Iterator[np.ndarray]:

@@ -56,7 +56,8 @@ def arguments(model: Any, rng: np.random.Generator) -> Arguments:
         return Arguments(model.example(**sizes))
     kinds = TextModel | ImageModel | AudioModel | SpectrogramModel | WaveformModel
     parts = {name: part for name, part in vars(model).items() if isinstance(part, kinds)}
-    parts = parts or {name: getattr(model, name) for name in getattr(model, "parts", ())}
+    if not parts or isinstance(model, GroundedDetector):  # which may hold one of its parts alone
+        parts = {name: getattr(model, name) for name in getattr(model, "parts", ())}
     decoder, found, taken = parts.pop("decoder", None), Arguments({}), getattr(model, "arguments", ())
     for part in parts.values():
         own = arguments(part, rng)

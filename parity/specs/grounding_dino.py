@@ -34,7 +34,8 @@ _SWIN: dict[str, Any] = {"model_type": "swin", "image_size": 224, "out_indices":
 _SWIN |= {"embed_dim": 96, "depths": [2, 2, 6, 2], "num_heads": [3, 6, 12, 24]}
 _BASE = {**_SWIN, "embed_dim": 128, "depths": [2, 2, 18, 2], "num_heads": [4, 8, 16, 32], "window_size": 12}
 
-_TINY: dict[str, Any] = {"d_model": 64, "encoder_layers": 2, "decoder_layers": 3, "num_queries": 25}
+# Four channels in a group: the norm of two, of a level of one place, keeps few digits of their difference.
+_TINY: dict[str, Any] = {"d_model": 128, "encoder_layers": 2, "decoder_layers": 3, "num_queries": 25}
 _TINY |= {"encoder_ffn_dim": 96, "decoder_ffn_dim": 72, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
 _TINY |= {"encoder_n_points": 2, "decoder_n_points": 3, "max_text_len": 64}
 _TINY_TEXT = {**_TEXT, "vocab_size": 1100, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -108,7 +109,7 @@ SPECS: dict[str, GroundingSpec] = {
     "grounding-dino-base": _grounding("IDEA-Research/grounding-dino-base", net=_BASE),
     "grounding-dino-own-heads": _grounding(
         "save_pretrained",
-        config={"decoder_bbox_embed_share": False, "position_embedding_type": "learned", "num_feature_levels": 5},
+        config={"decoder_bbox_embed_share": False, "position_embedding_type": "learned"},
         format="bin",
         inert=(r"^bbox_embed\.[01]\.", r"decoder\.bbox_embed\.2\."),
     ),

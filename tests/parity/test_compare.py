@@ -37,6 +37,15 @@ def test_relative_l2_is_judged(states, factor, holds):
     assert compare("layer.0", [Pair("a", states * np.float64(factor), states)], FLOAT32).holds is holds
 
 
+@pytest.mark.parametrize(("factor", "holds"), [(1 + 5e-6, True), (1 + 5e-5, False)])
+def test_what_both_hide_is_not_compared(states, factor, holds):
+    ours, theirs = states * np.float64(factor), states.copy()
+    ours[0, :, 3:] = theirs[0, :, 3:] = -np.inf
+    assert compare("logits", [Pair("a", ours, theirs)], FLOAT32).holds is holds
+    ours[0, 0, 3] = 0
+    assert "infinity" in compare("logits", [Pair("a", ours, theirs)], FLOAT32).note
+
+
 def test_one_wrong_value_among_many_is_found_by_max_abs(rng):
     theirs = rng.standard_normal((1, 512, 768)).astype(np.float32)
     ours = theirs.copy()

@@ -39,7 +39,7 @@ class PhraseDetector(GroundedDetector):
     """
 
     in_pairs = True  # there are as many texts as images
-    inputs = ("pixel_mask", "token_type_ids")
+    inputs = ("attention_mask", "pixel_mask", "token_type_ids")
     record = Phrases
     delimiters: ClassVar[tuple[int, ...]]  # ids that end a phrase: of a text's first token, its last, a full stop, ...
 
@@ -71,8 +71,7 @@ class PhraseDetector(GroundedDetector):
         **unknown: Any,
     ) -> tuple[ImageInputs, TextInputs]:
         if unknown:
-            taken = ("input_ids", "pixel_values", "attention_mask", *self.inputs)
-            self.refuse(next(iter(unknown)), taken, is_known=False)
+            self.refuse(next(iter(unknown)), ("input_ids", "pixel_values", *self.inputs), is_known=False)
         p = self.vision_model.pixels(pixel_values, pixel_mask)
         t = self.text_model.tokens(input_ids, attention_mask, token_type_ids)
         if (images := p.pixel_values.shape[0]) != (texts := t.shape[0]):

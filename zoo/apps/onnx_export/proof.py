@@ -81,7 +81,10 @@ def _of_steps(model: CausalLM, written: Written) -> dict[str, dict[str, float]]:
 
 
 def _figures(found: Any, wanted: np.ndarray) -> dict[str, float]:
-    apart = np.asarray(found, np.float64) - wanted
+    found = np.asarray(found, np.float64)
+    hidden = np.isinf(wanted) & (found == wanted)  # logits of -inf, which hide a token in both
+    found, wanted = np.where(hidden, 0, found), np.where(hidden, 0, wanted)
+    apart = found - wanted
     size = max(float(np.linalg.norm(wanted)), 1e-30)
     largest = float(np.abs(apart).max()) / (size / wanted.size**0.5)
     return {"relative_l2": float(np.linalg.norm(apart)) / size, "largest_of_scale": largest}
