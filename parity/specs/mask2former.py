@@ -82,7 +82,7 @@ _PROCESSOR |= {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 
 _PROCESSOR |= {"rescale_factor": 0.00392156862745098, "_max_size": 1333}
 # The attention of queries is not so sharp that rounding is amplified, and there are objects to compare.
 GAINS = {"sampling_offsets": 0.5, "sampling_offsets.bias": 20, "attention_weights": 0.5, "in_proj_weight": 0.1}
-GAINS |= {"self_attn.q_proj": 0.1, "class_predictor": 12, "mask_projection.bias": 12}
+GAINS |= {"self_attn.q_proj": 0.1, "class_predictor": 12, "mask_projection.bias": 25}
 
 
 def _mask2former(
