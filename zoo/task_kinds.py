@@ -167,6 +167,79 @@ MULTIMASK = CallOption(
     aliases=("multimask_output",),
     default=True,
 )
+_ALL_MASKS = "without points and boxes: "
+GRID = (
+    CallOption(
+        name="points_per_batch",
+        type=int,
+        metavar="N",
+        help=f"{_ALL_MASKS}points that are computed at once (64)",
+        least=1,
+    ),
+    CallOption(
+        name="points_per_crop",
+        type=int,
+        metavar="N",
+        help=f"{_ALL_MASKS}points of a side of the grid that asks for masks (32)",
+        least=1,
+    ),
+    CallOption(
+        name="crops_n_layers",
+        type=int,
+        metavar="N",
+        help=f"{_ALL_MASKS}layers of crops, 2^i x 2^i in layer i, that have grids of their own (0)",
+        least=0,
+    ),
+    CallOption(
+        name="crop_overlap_ratio",
+        type=float,
+        metavar="F",
+        help=f"{_ALL_MASKS}the part of the short side by which the crops of layer 1 overlap (0.34)",
+        least=0,
+        most=1,
+    ),
+    CallOption(
+        name="crop_n_points_downscale_factor",
+        type=int,
+        metavar="N",
+        help=f"{_ALL_MASKS}by what the grid's side is divided from layer to layer (1)",
+        least=1,
+    ),
+    CallOption(
+        name="pred_iou_thresh",
+        type=float,
+        metavar="F",
+        help=f"{_ALL_MASKS}the score that a mask has to exceed (0.88)",
+        least=0,
+    ),
+    CallOption(
+        name="stability_score_thresh",
+        type=float,
+        metavar="F",
+        help=f"{_ALL_MASKS}the part of a mask that has to stay at a higher threshold (0.95)",
+        least=0,
+    ),
+    CallOption(
+        name="stability_score_offset",
+        type=float,
+        metavar="F",
+        help=f"{_ALL_MASKS}by how much that threshold is higher (1)",
+        least=0,
+    ),
+    CallOption(
+        name="mask_threshold",
+        type=float,
+        metavar="F",
+        help=f"{_ALL_MASKS}the logit that a mask's pixels exceed (0)",
+    ),
+    CallOption(
+        name="crops_nms_thresh",
+        type=float,
+        metavar="F",
+        help=f"{_ALL_MASKS}the overlap of two masks' boxes from which on one is left out (0.7)",
+        least=0,
+    ),
+)
 THRESHOLD = CallOption(name="threshold", type=float, metavar="F", help="the lowest score, 0 ... 1", least=0, most=1)
 SEGMENTING = (
     CallOption(
@@ -535,9 +608,10 @@ TASKS: list[TaskKind] = [
     TaskKind(
         name="mask-generation",
         cls="mask_generation:GenerateMasks",
-        help="masks of the objects that --points and --boxes show; --overlay draws them on the image",
+        help="masks of the objects that --points and --boxes show, or of all; --overlay draws them on the image, "
+        "--masks writes them",
         model="MaskGenerator",
-        options=(POINTS, POINT_LABELS, BOXES, MULTIMASK),
+        options=(POINTS, POINT_LABELS, BOXES, MULTIMASK, *GRID),
         draws=True,
         **_IMAGES,
     ),

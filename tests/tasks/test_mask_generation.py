@@ -13,7 +13,8 @@ from parity.checkpoints import build
 from parity.pictures import draw
 from zoo.apps.cli import main
 from zoo.errors import BatchError, InputError
-from zoo.tasks.mask_generation import GenerateMasks, box_of, read_prompts
+from zoo.tasks.mask_generation import GenerateMasks, box_of
+from zoo.tasks.mask_prompts import read_prompts
 
 PICTURE, POINTS, BOX = (90, 141), [[30, 40], [100.5, 60], [3, 88]], [10, 5, 120.5, 80]
 # What zoo is given, and what transformers' processor is, for one image.

@@ -168,6 +168,27 @@ def reading_ranks(order_logits: np.ndarray) -> np.ndarray:
     return np.argsort(np.argsort(votes, 1, kind="stable"), 1, kind="stable")
 
 
+def suppress_boxes(boxes: np.ndarray, scores: np.ndarray, threshold: float) -> np.ndarray:
+    """The numbers of the boxes that overlap with no better one, the best first: as torchvision's `nms`.
+
+    boxes (N, 4) float32: x0, y0, x1, y1.  scores (N,).  threshold: two boxes overlap if their intersection is more than
+    that part of their union.  Of equal scores the first is the better one.
+    """
+    x0, y0, x1, y1 = boxes.T
+    areas = (x1 - x0) * (y1 - y0)
+    left, kept = np.argsort(-scores, kind="stable"), list[int]()
+    while len(left):
+        best, left = left[0], left[1:]
+        kept.append(int(best))
+        width = np.minimum(x1[best], x1[left]) - np.maximum(x0[best], x0[left])
+        height = np.minimum(y1[best], y1[left]) - np.maximum(y0[best], y0[left])
+        shared = np.maximum(width, 0) * np.maximum(height, 0)
+        union = areas[best] + areas[left] - shared
+        # A box without an area has no part in common with another one.
+        left = left[~(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0) > threshold)]
+    return np.array(kept, np.int64)
+
+
 def corners(boxes: np.ndarray) -> np.ndarray:
     """(..., 4) centre x, centre y, width, height -> (..., 4) x0, y0, x1, y1."""
     half = 0.5 * boxes[..., 2:]

@@ -20,7 +20,7 @@ from ..peer_names import with_keys
 from ..typing import Array
 from .arguments import collect_results, result_or_error
 from .image_task import ImageOptions, ImageTask, as_images, floats, save_png
-from .mask_generation import for_each_image, number_rows, split_rows
+from .mask_prompts import for_each_image, number_rows, split_rows
 from .notebook import html_picture, html_table
 from .progress import Progress
 from .results import LABEL, Lines, ResultFormat

@@ -1,4 +1,4 @@
-"""Mask generation: the masks of objects in an image that points and boxes show (SAM).
+"""Mask generation: the masks of objects in an image that points and boxes show, or of all that a grid finds (SAM).
 
 Shapes: H and W height and width of the image as it was given, upright; M objects, S points of one, K masks of one; y
 and x height and width of the model's masks.
@@ -7,20 +7,23 @@ and x height and width of the model's masks.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 
 from .. import ops
-from ..errors import InputError, ZooError, quantity
+from ..errors import ZooError, quantity
 from ..images import MAX_PIXELS, ImageFile, ImageInput, open_pixels
 from ..inputs.mask_generation import MaskGenerator
 from ..peer_names import with_keys
 from ..typing import Array
-from .arguments import as_list, collect_results, result_or_error
-from .image_task import ImageOptions, ImageTask, as_images, floats
+from .arguments import collect_results, result_or_error
+from .automatic_masks import Candidates, Grid, crops_of
+from .image_task import ImageOptions, ImageTask, as_images, floats, save_png
+from .mask_prompts import Prompt, for_each_image, read_prompts
 from .notebook import html_picture, html_table
 from .progress import Progress
 from .results import Lines, ResultFormat
@@ -30,8 +33,8 @@ if TYPE_CHECKING:
     from PIL import Image
     from typing_extensions import Unpack
 
-AT_ONCE = 8  # objects in a batch of the decoder: each takes some 30 MB at the size of SAM's images
-MAX_OBJECTS = 4096  # in an image and a call
+# Objects in a batch of the decoder: each takes some 30 MB at the size of SAM's images, and more are no faster on a CPU.
+AT_ONCE = 8
 Box = tuple[float, float, float, float]
 
 
@@ -69,9 +72,21 @@ class Masks(list[ObjectMask]):
         alpha: how much of the colours, 0 ... 1.
         """
         ids = np.zeros(self.image.shape[:2], np.int32)
-        for one in reversed(self.best_masks()):
+        for one in sorted(self.best_masks(), key=lambda one: -one.share):  # the smaller ones over the larger ones
             ids[one.mask] = one.object + 1
         return Segmentation(ids, (), self.image, blank=0).overlay(path, alpha=alpha)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write each mask as a PNG file in black and white: 0000.png and so on, in a folder, which is made."""
+        from PIL import Image
+
+        place = Path(folder)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise ZooError(f"cannot write to {place}: {e.strerror or e}") from e
+        for i, one in enumerate(self):
+            save_png(Image.fromarray(one.mask), place / f"{i:04}.png")
 
     def _repr_html_(self) -> str:
         return html_picture(self.overlay()) + html_table([_Shown(m.object, m.score, m.share, m.box) for m in self])
@@ -103,11 +118,19 @@ class MaskLists(ResultFormat):
         row["masks"] = [{**shown, "rle": one.rle()} for shown, one in zip(row["masks"], result, strict=True)]
         return row
 
-    def lines(self, result: Masks) -> Lines:
-        return [
-            (f"object {m.object}", f"{m.score:.4f}", f"{100 * m.share:.1f} %", ", ".join(f"{v:g}" for v in m.box))
-            for m in result
-        ]
+    def tables(self, inputs: Sequence[str], results: Sequence[Masks]) -> Iterator[tuple[str, Lines | str]]:
+        for title, result in zip(inputs, results, strict=True):
+            yield f"{title}: {quantity(len(result), 'mask')}", self.lines(result)
+
+    def lines(self, result: Masks) -> Lines | str:
+        return (
+            ""
+            if not result
+            else [
+                (f"object {m.object}", f"{m.score:.4f}", f"{100 * m.share:.1f} %", ", ".join(f"{v:g}" for v in m.box))
+                for m in result
+            ]
+        )
 
     def picture(self, result: Masks) -> Image.Image:
         return result.overlay()
@@ -133,10 +156,20 @@ class MaskOptions(ImageOptions, total=False):
     point_labels: Any
     boxes: Any
     multimask: bool
+    points_per_batch: int
+    points_per_crop: int
+    crops_n_layers: int
+    crop_overlap_ratio: float
+    crop_n_points_downscale_factor: int
+    pred_iou_thresh: float
+    stability_score_thresh: float
+    stability_score_offset: float
+    mask_threshold: float
+    crops_nms_thresh: float
 
 
 class GenerateMasks(ImageTask):
-    """Images, with points or boxes, to masks of what these show.
+    """Images, with points or boxes, to masks of what these show; without any, to masks of everything in them.
 
     >>> sam = zoo.load("facebook/sam-vit-base")
     >>> found = sam("cats.png", points=[[320, 240]])
@@ -144,6 +177,7 @@ class GenerateMasks(ImageTask):
     (0.97..., (14.0, 54.0, 319.0, 473.0))
     >>> image = sam.encode("cats.png")  # once for many prompts
     >>> sam(image, boxes=[[10, 50, 320, 480]]).overlay("overlay.png")
+    >>> sam(image).save("masks")  # one file for each mask
     """
 
     name = "mask-generation"
@@ -164,6 +198,16 @@ class GenerateMasks(ImageTask):
         point_labels: Any = None,
         boxes: Any = None,
         multimask: bool = True,
+        points_per_batch: int = 64,
+        points_per_crop: int = 32,
+        crops_n_layers: int = 0,
+        crop_overlap_ratio: float = 512 / 1500,
+        crop_n_points_downscale_factor: int = 1,
+        pred_iou_thresh: float = 0.88,
+        stability_score_thresh: float = 0.95,
+        stability_score_offset: float = 1.0,
+        mask_threshold: float = 0.0,
+        crops_nms_thresh: float = 0.7,
         progress: bool | None = None,
         data_format: str | None = None,
         max_pixels: int = MAX_PIXELS,
@@ -176,7 +220,31 @@ class GenerateMasks(ImageTask):
         semicolons between objects, "1 0" and "left,top,right,bottom".  Of several images a list of these, one for each.
         multimask: several masks of each object, since a point may mean a thing or a part of it; False: one.
         An image may be what `encode` returns.  data_format, max_pixels: as in `open_image`.
+
+        Without points and boxes the masks are those of a grid of points, points_per_crop x points_per_crop, each an
+        object, the best first.  points_per_batch: how many are computed at once, at most.
+        pred_iou_thresh: masks whose score is not above it are left out.  stability_score_thresh: so are those that
+        depend on mask_threshold, the logit from which on a pixel belongs to a mask: with a threshold that is larger by
+        stability_score_offset they must have more than this part of the pixels that they have with a smaller one.
+        crops_nms_thresh: of two masks whose boxes overlap by more than this part of their union the better one stays.
+        crops_n_layers: layer i asks in 2^i x 2^i crops of the image, too, of which each is encoded; they overlap by
+        crop_overlap_ratio of the image's short side in layer 1, and have a grid of points_per_crop divided by
+        crop_n_points_downscale_factor^i.
         """
+        grid = Grid(
+            points_per_batch,
+            points_per_crop,
+            crops_n_layers,
+            crop_overlap_ratio,
+            crop_n_points_downscale_factor,
+            pred_iou_thresh,
+            stability_score_thresh,
+            stability_score_offset,
+            mask_threshold,
+            crops_nms_thresh,
+        )
+        finds_all = points is None and boxes is None and point_labels is None
+        grid.check() if finds_all else grid.check_unused()
         given, single = as_images(images, "images")
         prompts = {
             name: for_each_image(name, value, single, len(given))
@@ -191,11 +259,16 @@ class GenerateMasks(ImageTask):
                 if not isinstance(image, EncodedImage):
                     image = open_pixels(image, data_format=data_format, max_pixels=max_pixels)
                 pixels = image.pixels if isinstance(image, EncodedImage) else image
-                size = pixels.shape[0], pixels.shape[1]
-                objects = read_prompts(size, **{name: value[i] for name, value in prompts.items()})
+                size, objects = (pixels.shape[0], pixels.shape[1]), list[Prompt]()
+                if not finds_all:
+                    objects = read_prompts(size, **{name: value[i] for name, value in prompts.items()})
                 if not isinstance(image, EncodedImage):
                     image = self._encode(pixels, max_pixels)
-                found = self._masks(image, objects, multimask)
+                found = (
+                    self._all_masks(image, grid, multimask, max_pixels)
+                    if finds_all
+                    else self._masks(image, objects, multimask)
+                )
                 advance(1)
                 return found
 
@@ -214,78 +287,60 @@ class GenerateMasks(ImageTask):
         return EncodedImage(pixels, self.runner.run(self.model.image_features, record))
 
     def _masks(self, image: EncodedImage, objects: Sequence[Prompt], multimask: bool) -> Masks:
-        features, (H, W) = self.model.place_features(image.features), image.size
-        height, width = self.processor.output_size(H, W)
-        scale = np.array([width / W, height / H])
         found: dict[int, list[ObjectMask]] = {}
         for batch in _batches(objects):
-            points = [[one.points * scale for one in batch]] if batch[0].points is not None else None
-            labels = None if points is None else [[one.labels for one in batch]]
-            boxes = [[one.box * np.tile(scale, 2) for one in batch]] if batch[0].box is not None else None
-            prompts = self.model.prompts(1, points, labels, boxes)
-            output = self.model.choose_masks(self.runner.run(self.model.masks, features, prompts), multimask)
-            scores = floats(output.iou_scores)[0]
+            logits, scores = self._decode(image, batch, multimask)
             for m, one in enumerate(batch):
-                logits = output.pred_masks[0, m]
-                masks = [
-                    restore_mask(logits[k], (H, W), (height, width), self.processor.pad_size)
-                    for k in range(len(logits))
-                ]
+                masks = [self._restore(mask, image.size) > 0 for mask in logits[m]]
                 order = np.argsort(-scores[m], kind="stable").tolist()
                 found[one.object] = [
                     ObjectMask(masks[k], float(scores[m, k]), one.object, box_of(masks[k])) for k in order
                 ]
         return Masks((mask for number in sorted(found) for mask in found[number]), image.pixels)
 
+    def _all_masks(self, image: EncodedImage, grid: Grid, multimask: bool, max_pixels: int) -> Masks:
+        found = Candidates(image.size, grid)
+        count = grid.points_per_batch if ops.is_cuda(self.model.like) else min(grid.points_per_batch, AT_ONCE)
+        for (left, top, right, bottom), points in crops_of(image.size, grid):
+            part = image
+            if (bottom - top, right - left) != image.size:
+                part = self._encode(image.pixels[top:bottom, left:right], max_pixels)
+            for i in range(0, len(points), count):
+                batch = [Prompt(0, point[None], np.ones(1), None) for point in points[i : i + count]]
+                logits, scores = self._decode(part, batch, multimask)
+                for m, k in np.argwhere(found.is_sure(scores)).tolist():
+                    mask = self._restore(logits[m, k], part.size)
+                    found.add(mask, float(scores[m, k]), (left, top, right, bottom))
+        masks = enumerate(found.best())
+        return Masks((ObjectMask(mask, score, i, box_of(mask)) for i, (mask, score) in masks), image.pixels)
 
-class Prompt(NamedTuple):
-    """The points and the box of an object, checked."""
+    def _decode(self, image: EncodedImage, batch: Sequence[Prompt], multimask: bool) -> tuple[Array, np.ndarray]:
+        """-> logits (M, K, y, x) and scores (M, K) of prompts of one kind, with as many points each."""
+        features, (H, W) = self.model.place_features(image.features), image.size
+        height, width = self.processor.output_size(H, W)
+        scale = np.array([width / W, height / H])
+        points = [[one.points * scale for one in batch]] if batch[0].points is not None else None
+        labels = None if points is None else [[one.labels for one in batch]]
+        boxes = [[one.box * np.tile(scale, 2) for one in batch]] if batch[0].box is not None else None
+        prompts = self.model.prompts(1, points, labels, boxes)
+        output = self.model.choose_masks(self.runner.run(self.model.masks, features, prompts), multimask)
+        return output.pred_masks[0], floats(output.iou_scores)[0]
 
-    object: int
-    points: np.ndarray | None  # (S, 2) float64
-    labels: np.ndarray | None  # (S,)
-    box: np.ndarray | None  # (4,) float64
-
-
-def read_prompts(size: tuple[int, int], points: Any, point_labels: Any, boxes: Any) -> list[Prompt]:
-    """The prompts of an image of a size (H, W), object by object; InputError for what is none, or outside of it."""
-    (H, W), corners = size, None
-    if points is None and boxes is None:
-        raise InputError("points and boxes are None: give one of the two, or both")
-    if boxes is not None:
-        corners = number_rows(split_rows(boxes, "boxes", False), "boxes", 4)
-        x0, y0, x1, y1 = corners.T
-        for bad in np.flatnonzero(~((x0 >= 0) & (y0 >= 0) & (x0 < x1) & (y0 < y1) & (x1 <= W) & (y1 <= H)))[:1]:
-            where = f"expected left < right and top < bottom within the image of {W} x {H} pixels"
-            raise InputError(f": box {bad} is {_text(corners[bad])}, {where}", argument="boxes")
-    groups: list[np.ndarray | None] = [None] * (0 if corners is None else len(corners))
-    if points is not None:
-        groups = [number_rows(one, "points", 2) for one in split_rows(points, "points", True)]
-        for x, y in np.concatenate(groups).tolist():  # type: ignore[arg-type]
-            if not (0 <= x < W and 0 <= y < H):
-                problem = f": point ({x:g}, {y:g}) is outside of the image of {W} x {H} pixels"
-                raise InputError(problem, argument="points")
-    if corners is not None and len(groups) != len(corners):
-        counts = f"points of {quantity(len(groups), 'object')} and {len(corners)} boxes"
-        raise InputError(f": {counts}, expected a box for each object", argument="boxes")
-    if len(groups) > MAX_OBJECTS:
-        raise InputError(f": {len(groups)} objects, expected at most {MAX_OBJECTS} in a call", argument="points")
-    kinds = _labels(point_labels, groups)
-    rows = [None] * len(groups) if corners is None else list(corners)
-    return [Prompt(i, *one) for i, one in enumerate(zip(groups, kinds, rows, strict=True))]
+    def _restore(self, logits: Array, size: tuple[int, int]) -> np.ndarray:
+        return restore_mask(logits, size, self.processor.output_size(*size), self.processor.pad_size)
 
 
 def restore_mask(
     logits: Array, size: tuple[int, int], resized: tuple[int, int], padded: tuple[int, int] | None
 ) -> np.ndarray:
-    """A model's mask (y, x) at the image's own size (H, W), bool, as transformers' `post_process_masks` has it.
+    """The logits (y, x) of a mask at the image's own size (H, W), as transformers' `post_process_masks` has them.
 
     resized: the size of the image as the model saw it.  padded: with what it was padded to, if it was.
     """
     plane = logits[None, :, :, None]
     if padded is not None:
         plane = ops.interpolate(plane, padded)[:, : resized[0], : resized[1]]
-    return ops.to_numpy(ops.interpolate(plane, size))[0, :, :, 0] > 0
+    return floats(ops.interpolate(plane, size))[0, :, :, 0]
 
 
 def box_of(mask: np.ndarray) -> Box:
@@ -296,65 +351,6 @@ def box_of(mask: np.ndarray) -> Box:
     return float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)
 
 
-def for_each_image(name: str, value: Any, single: bool, count: int) -> list[Any]:
-    """What an argument says of each image."""
-    if single or value is None:
-        return [value] * count
-    found = as_list(value, name)
-    if isinstance(value, str) or len(found) != count:
-        raise InputError(f"{name}: {len(found)} for {count} images, expected a list with one for each", argument=name)
-    return found
-
-
-def split_rows(value: Any, name: str, has_objects: bool) -> list[Any]:
-    """The rows of numbers in a text, a list or an array; has_objects: a list of these for each object."""
-    if isinstance(value, str):
-        try:
-            objects = [[[float(n) for n in row.split(",")] for row in one.split()] for one in value.split(";")]
-        except ValueError:
-            form = "x,y x,y" if has_objects else "left,top,right,bottom"
-            raise InputError(f"is {value!r:.100}, expected numbers such as {form!r}", argument=name) from None
-        return objects if has_objects else [row for one in objects for row in one]
-    found = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(found, list | tuple) or not len(found):
-        raise InputError(f"is {value!r:.100}, expected a list of rows of numbers", argument=name)
-    is_nested = has_objects and isinstance(found[0], list | tuple | np.ndarray) and len(found[0])
-    return list(found) if not has_objects or (is_nested and np.ndim(found[0][0])) else [found]
-
-
-def number_rows(value: Any, name: str, width: int) -> np.ndarray:
-    """Rows of numbers (n, width), at least one."""
-    try:
-        found = np.asarray(value, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        found = np.zeros((0, 0))
-    if found.ndim != 2 or found.shape[1] != width or not len(found) or not np.isfinite(found).all():
-        kind = "[x, y]" if width == 2 else "[left, top, right, bottom]"
-        raise InputError(f"has {value!r:.100}, expected a list of {kind}", argument=name)
-    return found
-
-
-def _labels(value: Any, groups: Sequence[np.ndarray | None]) -> list[np.ndarray | None]:
-    """The labels (S,) of each object's points."""
-    if value is None or groups[0] is None:
-        if value is not None:
-            raise InputError("is given without points", argument="point_labels")
-        return [None if one is None else np.ones(len(one)) for one in groups]
-    if isinstance(value, str):
-        value = [one.replace(",", " ").split() for one in value.split(";")]
-    found: Any = value.tolist() if hasattr(value, "tolist") else value
-    if isinstance(found, list | tuple) and len(found) and not isinstance(found[0], list | tuple | np.ndarray):
-        found = [found]
-    counts = [len(one) for one in groups if one is not None]
-    try:
-        rows = [np.asarray(one, np.float64) for one in found]
-    except (TypeError, ValueError):
-        rows = []
-    if [row.shape for row in rows] != [(n,) for n in counts] or not all(np.isin(row, (0, 1)).all() for row in rows):
-        raise InputError(f"is {value!r:.100}, expected 1 or 0 for each of {counts} points", argument="point_labels")
-    return [*rows]
-
-
 def _batches(objects: Sequence[Prompt]) -> Iterable[list[Prompt]]:
     """Objects with as many points each, some at once: points that fill a row would change what the others find."""
     groups: dict[int, list[Prompt]] = {}
@@ -362,7 +358,3 @@ def _batches(objects: Sequence[Prompt]) -> Iterable[list[Prompt]]:
         groups.setdefault(0 if one.points is None else len(one.points), []).append(one)
     for group in groups.values():
         yield from (group[i : i + AT_ONCE] for i in range(0, len(group), AT_ONCE))
-
-
-def _text(numbers: np.ndarray) -> str:
-    return ", ".join(f"{n:g}" for n in numbers)

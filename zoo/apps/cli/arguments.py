@@ -134,6 +134,8 @@ def _run(add: Add) -> None:
     subtitles = "for automatic-speech-recognition: subtitles of one INPUT in place of text or JSON"
     add.group(OUTPUT)("--format", choices=("srt", "vtt"), help=subtitles)
     add.group(OUTPUT)("--overlay", metavar="FILE", help=f"{drawn}: a PNG file for the image with the result on it")
+    masks = "for mask-generation: a folder for the masks of one image, each a PNG file in black and white"
+    add.group(OUTPUT)("--masks", metavar="FOLDER", help=masks)
 
 
 def _embed(add: Add) -> None:

@@ -124,6 +124,11 @@ def _check(args: argparse.Namespace, kind: TaskKind, task: Any) -> None:
             raise UsageError(f"--overlay is for {', '.join(drawn)}, and the task is {kind.name}")
         if len(args.inputs) != 1 or args.inputs == ["-"]:
             raise UsageError("--overlay needs exactly one INPUT, the path of an image")
+    if args.masks is not None:
+        if kind.name != "mask-generation":
+            raise UsageError(f"--masks is for mask-generation, and the task is {kind.name}")
+        if len(args.inputs) != 1 or args.inputs == ["-"]:
+            raise UsageError("--masks needs exactly one INPUT, the path of an image")
     if args.format is not None:
         if args.format not in task.results.files:
             raise UsageError(f"--format {args.format} is for automatic-speech-recognition, and the task is {kind.name}")
@@ -165,6 +170,8 @@ def _call(task: Any, inputs: list[str], args: argparse.Namespace) -> list[Any]:
         from ...tasks.image_task import save_png
 
         save_png(task.results.picture(results[0]), args.overlay)
+    if args.masks is not None:
+        results[0].save(args.masks)
     return results
 
 
