@@ -894,6 +894,12 @@ FAMILIES: dict[str, Family] = {
     "t5": _T5,
     "mt5": replace(_T5, prefix="MT5", classes="T5"),
     "umt5": replace(_T5, prefix="UMT5", classes="T5", heads=("ForConditionalGeneration", "EncoderModel", "Model")),
+    "switch_transformers": replace(
+        _T5,
+        module="zoo.models.switch_transformers",
+        prefix="SwitchTransformers",
+        heads=("ForConditionalGeneration", "EncoderModel", "Model"),
+    ),
     "bart": Family(
         module="zoo.models.bart",
         prefix="Bart",

@@ -1,4 +1,4 @@
-"""T5, Flan-T5 and mT5 checkpoints: encoder and decoder, and the encoder alone."""
+"""T5, Flan-T5, mT5 and Switch Transformers checkpoints: encoder and decoder, and the encoder alone."""
 
 from __future__ import annotations
 
@@ -25,6 +25,14 @@ _t5 = partial(
 _mt5 = partial(_t5, model_type="mt5", config={**_T5, **_FLAN, "vocab_size": 250112, "num_heads": 6, "num_layers": 8})
 _umt5 = partial(_mt5, model_type="umt5", config={**_T5, **_FLAN, "vocab_size": 256384, "num_heads": 6, "num_layers": 8})
 _TINY_MT5 = {**_TINY, "num_decoder_layers": 2, "feed_forward_proj": "gated-silu"}
+_SWITCH = {**_T5, "d_model": 768, "num_layers": 12, "num_decoder_layers": 12, "num_heads": 12, "num_experts": 8}
+_SWITCH |= {"num_sparse_encoder_layers": 6, "num_sparse_decoder_layers": 6, "expert_capacity": 64}
+_SWITCH |= {"encoder_sparse_step": 2, "decoder_sparse_step": 2}
+_SWITCH |= {"feed_forward_proj": "relu", "router_jitter_noise": 0, "router_dtype": "float32", "router_bias": False}
+_TINY_SWITCH = {**_TINY, **_SHORT_BIAS, "num_layers": 4, "num_sparse_encoder_layers": 2, "num_decoder_layers": 3}
+# Texts have more tokens than an expert takes.
+_TINY_SWITCH |= {"num_sparse_decoder_layers": 1, "decoder_sparse_step": 3, "num_experts": 4, "expert_capacity": 3}
+_switch = partial(_t5, model_type="switch_transformers", config=_SWITCH)
 
 SPECS: dict[str, Spec] = {
     "t5-small": _t5(
@@ -82,5 +90,17 @@ SPECS: dict[str, Spec] = {
         full=True,
     ),
     "umt5-encoder": _umt5(like="save_pretrained", architecture="UMT5EncoderModel", tiny=_TINY_MT5),
+    "switch-base-8": _switch(
+        like="google/switch-base-8",
+        architecture="SwitchTransformersForConditionalGeneration",
+        tiny={**_TINY_SWITCH, "expert_capacity": 64},  # a step with a cache counts its own tokens, and drops none
+        full=True,
+    ),
+    "switch-encoder": _switch(
+        like="save_pretrained",
+        architecture="SwitchTransformersEncoderModel",
+        tiny={**_TINY_SWITCH, "router_bias": True, "encoder_sparse_step": 1},
+    ),
+    "switch-bare": _switch(like="save_pretrained", architecture="SwitchTransformersModel", tiny=_TINY_SWITCH),
     "umt5-bare": _umt5(like="save_pretrained", architecture="UMT5Model", tiny=_TINY_MT5),
 }

@@ -441,7 +441,7 @@ CLASS_OF_MODEL: dict[str, str] = {
     **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "codegen", "opt", "starcoder2", "phi"), "GPT2Tokenizer"),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), "Qwen2Tokenizer"),
     **dict.fromkeys(("internvl", "lighton_ocr", "qwen2_vl", "qwen2_5_vl", "qwen3_vl"), "Qwen2Tokenizer"),
-    **dict.fromkeys(("t5", "mt5"), "T5Tokenizer"),
+    **dict.fromkeys(("t5", "mt5", "switch_transformers"), "T5Tokenizer"),
     **dict.fromkeys(("gemma", "gemma2", "gemma3", "gemma3_text"), "GemmaTokenizer"),
     **dict.fromkeys(
         ("mistral", "mixtral", "granite", "olmo2", "olmo3", "modernbert", "phi3", "glm4", "stablelm"), BACKEND

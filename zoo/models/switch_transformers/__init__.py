@@ -1,0 +1,4 @@
+"""Switch Transformers: https://arxiv.org/abs/2101.03961"""
+
+from .config import *
+from .model import *
