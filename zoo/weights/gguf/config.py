@@ -30,15 +30,16 @@ def config_of(header: Header, architecture: str, factors: np.ndarray | None = No
     unknown key of the architecture may change the result.
     """
     m = Metadata(header.metadata, architecture)
-    config = _bert(m, header.tensors) if architecture == "bert" else _decoder(m, header.tensors)
+    config = {"bert": _bert, "mamba2": _mamba2}.get(architecture, _decoder)(m, header.tensors)
     vocabulary = _rows(header.tensors, "token_embd.weight", 0)
     config |= {
         "vocab_size": vocabulary,
         "hidden_size": m.integer("embedding_length"),
         "num_hidden_layers": m.integer("block_count"),
-        "intermediate_size": m.integer("feed_forward_length"),
-        "num_attention_heads": m.integer("attention.head_count"),
     }
+    width, heads = m.integer("feed_forward_length"), m.integer("attention.head_count")
+    if architecture != "mamba2":  # whose layers have neither: the numbers are 0
+        config |= {"intermediate_size": width, "num_attention_heads": heads}
     config["pad_token_id"] = token_id(m, "padding", vocabulary)
     if factors is not None and not (factors == 1).all():
         config["rope_scaling"] = _llama3(config, factors, m.integer("rope.scaling.original_context_length", None))
@@ -126,6 +127,7 @@ def _decoder(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
 # llama.cpp's name of an architecture -> transformers' model_type, if it is another.
 MODEL_TYPES = {"gemma3": "gemma3_text", "qwen3moe": "qwen3_moe", "command-r": "cohere", "phi2": "phi"}
 MODEL_TYPES |= {"hunyuan-dense": "hunyuan_v1_dense", "gpt-oss": "gpt_oss", "qwen2vl": "qwen2"}
+MODEL_TYPES |= {"falcon-h1": "falcon_h1"}
 # The same for files with experts.
 EXPERT_MODEL_TYPES = {"llama": "mixtral"}
 WINDOW_ARCHITECTURES = (
@@ -305,6 +307,49 @@ def _llama3(config: dict[str, Any], factors: np.ndarray, original: int | None) -
 def _frequencies(config: dict[str, Any], scaling: dict[str, Any] | None) -> np.ndarray:
     made: Any = config_class("llama").from_dict({**config, "rope_scaling": scaling})
     return np.array(made.rope().frequencies(0))
+
+
+def _mamba2(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
+    vocabulary, inner = _rows(tensors, "token_embd.weight", None), m.integer("ssm.inner_size")
+    width, heads = m.integer("embedding_length"), m.integer("ssm.time_step_rank")
+    for name, count in (("embedding_length", width), ("ssm.time_step_rank", heads)):
+        if not count or inner % count:
+            raise ConfigError(f"{m.key(name)} = {count} does not divide {m.key('ssm.inner_size')} = {inner}")
+    m.integer("context_length")
+    return {
+        "model_type": "mamba2",
+        "architectures": ["Mamba2ForCausalLM"],
+        "num_heads": heads,
+        "head_dim": inner // heads,
+        "expand": inner // width,
+        "state_size": m.integer("ssm.state_size"),
+        "n_groups": m.integer("ssm.group_count"),
+        "conv_kernel": m.integer("ssm.conv_kernel"),
+        "use_bias": False,
+        "use_conv_bias": "blk.0.ssm_conv1d.bias" in tensors,
+        "layer_norm_epsilon": m.number("attention.layer_norm_rms_epsilon"),
+        "tie_word_embeddings": "output.weight" not in tensors,
+        "bos_token_id": token_id(m, "bos", vocabulary),
+        "eos_token_id": token_id(m, "eos", vocabulary),
+    }
+
+
+def _falcon_h1(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:
+    """The state beside the attention; the multipliers are in the weights already."""
+    return {
+        "mlp_bias": False,
+        "mamba_d_ssm": m.integer("ssm.inner_size"),
+        "mamba_n_heads": m.integer("ssm.time_step_rank"),
+        "mamba_n_groups": m.integer("ssm.group_count"),
+        "mamba_d_state": m.integer("ssm.state_size"),
+        "mamba_d_conv": m.integer("ssm.conv_kernel"),
+        "mamba_conv_bias": "blk.0.ssm_conv1d.bias" in tensors,
+        "mamba_rms_norm": "blk.0.ssm_norm.weight" in tensors,
+        "mamba_norm_before_gate": False,  # as llama.cpp computes, whatever the checkpoint's config.json said
+    }
+
+
+SETTINGS["falcon-h1"] = _falcon_h1
 
 
 def _bert(m: Metadata, tensors: Mapping[str, TensorEntry]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ...errors import UnsupportedError, nearest
 
@@ -25,9 +25,13 @@ class Names:
     norms_from_1: bool = False  # the weights of norms, by the end of their names, are 1 more than transformers'
     norm_end: str = "norm.weight"
     ignored: tuple[str, ...] = ()  # in the config already
+    bare: Mapping[str, str] = field(default_factory=dict)  # the layers' tensors whose names are no stem with a kind
 
     def to_transformers(self, name: str) -> str | None:
         """transformers' name for one of llama.cpp's; None where there is none."""
+        match = re.fullmatch(r"blk\.(0|[1-9][0-9]{0,5})\.(.+)", name)
+        if match and match[2] in self.bare:
+            return f"{self.layers}.{match[1]}.{self.bare[match[2]]}"
         if match := re.fullmatch(r"blk\.(0|[1-9][0-9]{0,5})\.(.+)\.(weight|bias)", name):
             inner = self.layer.get(match[2])
             return None if inner is None else f"{self.layers}.{match[1]}.{inner}.{match[3]}"
@@ -73,6 +77,9 @@ _MIXTRAL = {
 }
 _EXPERTS = {f"ffn_{kind}_exps": f"mlp.experts.{EXPERT}.{kind}_proj" for kind in ("gate", "up", "down")}
 _POST_NORMS = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"}
+# Of a layer's state, as Mamba2 has it, by the state's name in a layer.
+_STATE = {"ssm_in": "in_proj", "ssm_conv1d": "conv1d", "ssm_norm": "norm", "ssm_out": "out_proj"}
+_BARE_STATE = {"ssm_a": "A_log", "ssm_d": "D", "ssm_dt.bias": "dt_bias"}
 _FUSED_PROJECTIONS = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 
 NAMES: dict[str, Names] = {
@@ -140,6 +147,25 @@ NAMES: dict[str, Names] = {
         },
     ),
     "phi3": replace(_LLAMA, layer={**_LLAMA.layer, **_FUSED_PROJECTIONS}),
+    "mamba2": Names(
+        whole={"token_embd": "backbone.embeddings", "output_norm": "backbone.norm_f", "output": "lm_head"},
+        layer={"attn_norm": "norm", **{name: f"mixer.{own}" for name, own in _STATE.items()}},
+        layers="backbone.layers",
+        bare={name: f"mixer.{own}" for name, own in _BARE_STATE.items()},
+    ),
+    "falcon-h1": replace(
+        _LLAMA,
+        whole={**_LLAMA.whole, "output_norm": "model.final_layernorm"},
+        layer={
+            **{name: own.replace("mlp.", "feed_forward.") for name, own in _LLAMA.layer.items()},
+            "ffn_norm": "pre_ff_layernorm",
+            **{name: f"mamba.{own}" for name, own in _STATE.items()},
+        },
+        bare={
+            "ffn_norm": "pre_ff_layernorm.weight",  # without a kind in llama.cpp too
+            **{name: f"mamba.{own}" for name, own in _BARE_STATE.items()},
+        },
+    ),
     "bert": Names(
         whole={
             "token_embd": "bert.embeddings.word_embeddings",

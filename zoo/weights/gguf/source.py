@@ -44,10 +44,14 @@ class GGUFFile(ListedFile):
         self._origin, self._entries = {}, {}
         for n in [n for n in self.header.tensors if n not in names.ignored]:
             for theirs, entry in _separate(names.to_transformers(n) or n, self.header.tensors[n]):
+                if names.bare:
+                    entry = entry._replace(shape=_shape_of_state(theirs, entry.shape))
                 self._origin[theirs], self._entries[theirs] = n, entry
 
     def read(self, name: str) -> RawTensor | QuantRows:
         entry = self._entry(name)
+        if self._names.bare and name.endswith(".A_log") and entry.dtype == "F32":  # llama.cpp has the rates themselves
+            return RawTensor(np.log(-read_entry(self.header, entry)), "F32")
         stored: RawTensor | QuantRows = RawTensor(read_entry(self.header, entry), entry.dtype)
         if entry.dtype not in _FLOAT_DTYPES:
             stored = QuantRows(QUANT_TYPES[entry.dtype], entry.shape[-1], (stored.array,))
@@ -82,6 +86,15 @@ def _separate(name: str, entry: TensorEntry) -> Iterator[tuple[str, TensorEntry]
     for i in range(entry.shape[0]):
         begin = entry.begin + i * size
         yield name.replace(EXPERT, str(i)), entry._replace(shape=entry.shape[1:], begin=begin, end=begin + size)
+
+
+def _shape_of_state(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """transformers' shape of a tensor of a state: llama.cpp has norms in groups, and a column for what is of heads."""
+    if name.endswith((".A_log", ".D", ".norm.weight")) and len(shape) == 2:
+        return (shape[0] * shape[1],)
+    if name.endswith(".conv1d.weight") and len(shape) == 2:
+        return shape[0], 1, shape[1]
+    return shape
 
 
 def read_entry(header: Header, entry: TensorEntry) -> np.ndarray:
