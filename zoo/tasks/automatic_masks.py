@@ -16,9 +16,10 @@ import numpy as np
 from ..errors import InputError, quantity
 from ..images.boxes import suppress_boxes
 
-MAX_POINTS = 1 << 16  # in all crops of an image
-MAX_LAYERS = 4  # which are 341 crops
-MAX_BYTES = 4 << 30  # of all masks of an image
+# In all crops of an image.
+MAX_POINTS = 1 << 16
+MAX_LAYERS = 4  # 341 crops
+MAX_BYTES = 4 << 30  # all masks of an image
 EDGE = 20  # pixels: a mask that comes so near to where a crop was cut is not whole
 Corners = tuple[int, int, int, int]  # left, top, right and bottom
 
@@ -105,7 +106,7 @@ def _crop(box: Corners, n: int) -> Crop:
 
 
 class Candidates:
-    """The masks of an image that are sure enough, until `best` chooses among them: a bit for each pixel of a box."""
+    """The masks of an image that are sure enough, until `choose` picks some of them: a bit for each pixel of a box."""
 
     def __init__(self, size: tuple[int, int], grid: Grid):
         self.size, self.grid = size, grid
@@ -141,7 +142,7 @@ class Candidates:
         self.scores.append(score)
         self.bits.append(np.packbits(mask[own[1] : own[3] + 1, own[0] : own[2] + 1], axis=1))
 
-    def best(self) -> Iterator[tuple[np.ndarray, float]]:
+    def choose(self) -> Iterator[tuple[np.ndarray, float]]:
         """The masks (H, W) and scores of those that overlap with no better one, the best first."""
         boxes = np.array(self.boxes, np.float32).reshape(-1, 4)
         kept = suppress_boxes(boxes, np.array(self.scores, np.float32), self.grid.crops_nms_thresh).tolist()

@@ -311,7 +311,7 @@ class GenerateMasks(ImageTask):
                 for m, k in np.argwhere(found.is_sure(scores)).tolist():
                     mask = self._restore(logits[m, k], part.size)
                     found.add(mask, float(scores[m, k]), (left, top, right, bottom))
-        masks = enumerate(found.best())
+        masks = enumerate(found.choose())
         return Masks((ObjectMask(mask, score, i, box_of(mask)) for i, (mask, score) in masks), image.pixels)
 
     def _decode(self, image: EncodedImage, batch: Sequence[Prompt], multimask: bool) -> tuple[Array, np.ndarray]:
