@@ -25,6 +25,8 @@ from checks.random_configs.plan import JOBS, Plan, draw, specs_of
 from parity.checkpoints import build
 from parity.specs import SPECS
 from zoo.loading import load_model
+from zoo.models.deformable_detr.encoder import place_levels
+from zoo.nn import CacheLast
 from zoo.registry import FAMILIES
 
 KINDS = ["sliding_attention", "full_attention", "full_attention", "sliding_attention"]
@@ -112,8 +114,9 @@ def test_features_of_padding_are_left_out(tmp_path):
     model = load_model(build("deformable-detr", tmp_path))
     pixel_mask = np.zeros((2, 90, 131), np.int64)
     pixel_mask[0, :90, :70] = pixel_mask[1, :33, :131] = 1
-    maps = model.base_model.features(np.zeros((2, 90, 131, 3), np.float32))
-    levels, _, _ = model.base_model.levels(tuple(one.shape[1:3] for one in maps), pixel_mask > 0)
+    base = model.base_model
+    grids = tuple(one.shape[1:3] for one in base.features(np.zeros((2, 90, 131, 3), np.float32)))
+    levels, _, _ = place_levels(grids, pixel_mask > 0, base.tables, base.level_embed, CacheLast())
     seen = SPECS["deformable-detr"].seen_features(model.config, pixel_mask)
     np.testing.assert_array_equal(seen, levels.mask)
     assert 0 < seen.mean() < 1

@@ -44,6 +44,17 @@ def test_counts_rate_and_time_are_shown_until_the_end(terminal: Terminal) -> Non
     assert terminal.getvalue().split("\r")[-2].strip() == ""  # it is wiped
 
 
+def test_tqdms_own_switch_is_kept_to(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TQDM_DISABLE=1 makes a bar without a time, of which none is drawn."""
+    from tqdm import tqdm
+
+    monkeypatch.setattr(progress, "_bar_class", lambda: lambda **options: tqdm(**options, disable=True))
+    work = Progress(8)
+    with redirect_stderr(terminal):
+        work._draw()
+    assert terminal.getvalue() == ""
+
+
 def test_a_total_that_was_a_guess(terminal: Terminal) -> None:
     with redirect_stderr(terminal):
         work = Progress(2, unit="pages")

@@ -71,6 +71,8 @@ class Progress:
             return
         with contextlib.suppress(OSError, ValueError):  # stderr is closed
             bar = _bar_class()(total=self.total, **self._options)
+            if bar.disable:  # by TQDM_DISABLE
+                return
             bar.start_t -= BAR_DELAY
             while True:
                 bar.total = self.total
