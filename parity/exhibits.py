@@ -62,7 +62,9 @@ def exhibits_of(
         pngs = [_png(_laid_over(batch.images[0], found["mask"])) for found in (ours, theirs)]
         return [Overlays("The label of each pixel", *pngs)]
     if "objects" in ours and "objects" in theirs:
-        labels = [config.id2label[i] for i in sorted(config.id2label)]
+        count = 1 + max(int(rows[:, 2].max(initial=0)) for rows in (ours["objects"], theirs["objects"]))
+        # A model that is given words has a column for each of them, or for each token, and not for its config's labels.
+        labels = [config.id2label.get(i, str(i)) for i in range(max(count, len(config.id2label)))]
         pngs = [_png(_draw_boxes(batch.images[0], found["objects"], labels)) for found in (ours, theirs)]
         return [Overlays(f"Objects with a score above {THRESHOLD:g}", *pngs)]
     title, say = "", None

@@ -42,6 +42,10 @@ def test_boxes_are_drawn_of_each_side(bench):
     plain = page().crop(TABLE)  # which the model is for
     plain.thumbnail((bare.shape[1], bare.shape[1]))
     np.testing.assert_array_equal(bare, np.asarray(plain))  # nothing is drawn where nothing was found
+    token = np.array([[0, 0.9, len(config.id2label) + 3, 0.1, 0.2, 0.6, 0.8]])  # as of a model that is given words
+    (found,) = exhibits_of(config, name, bench.inputs[0], ours, {**theirs, "objects": token}, None)
+    assert isinstance(found, Overlays)
+    assert (np.abs(bare - opened(found.reference)).max(-1) > 60).mean() > 0.01
 
 
 def test_the_mask_of_the_first_image_is_laid_over_it(bench):

@@ -75,8 +75,6 @@ def _refuse(name: str, value: object, expected: str) -> None:
     raise InputError(f"is {value!r:.100}, expected {expected}", argument=name)
 
 
-# transformers' grid for SAM 2 keeps the image's proportions, while the model sees a square: below a wide image, points
-# fall outside of it.  Here, as in Meta's code, the grid covers the image.
 class Crop(NamedTuple):
     box: Corners
     points: np.ndarray  # (n n, 2): x and y in pixels of the crop, row by row
@@ -99,6 +97,8 @@ def crops_of(size: tuple[int, int], grid: Grid) -> Iterator[Crop]:
             yield _crop(box, grid.side(layer))
 
 
+# transformers' grid for SAM 2 keeps the image's proportions, while the model sees a square: below a wide image, points
+# fall outside of it.  Here, as in Meta's code, the grid covers the image.
 def _crop(box: Corners, n: int) -> Crop:
     places = np.linspace(1 / (2 * n), 1 - 1 / (2 * n), n)
     x, y = np.meshgrid(places, places)
