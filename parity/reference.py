@@ -264,8 +264,11 @@ class Reference:
         torch, functional = self.torch, self.torch.nn.functional
         conv2d = functional.conv2d
 
-        def convolve(x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, *more: Any) -> Any:
-            size = x, weight, pair(stride), (0, 0) if isinstance(padding, str) else pair(padding)
+        def convolve(
+            x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, *more: Any
+        ) -> Any:
+            more = (dilation, *more)
+            size = x, weight, pair(stride), (0, 0) if isinstance(padding, str) else pair(padding), pair(dilation)
             if x.dtype != torch.bfloat16 or x.device.type != "cpu" or computes_bfloat16(*size):
                 return conv2d(x, weight, bias, stride, padding, *more)
             wide = None if bias is None else bias.float()

@@ -6,6 +6,8 @@ leaves a small margin.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -492,4 +494,16 @@ def test_conv2d_in_bfloat16(C, kernel, size, rng):
     x, weight = (torch.from_numpy(array).bfloat16() for array in (x, weight))
     found = ops.conv2d(x, weight, None, stride=(kernel, kernel)).double().numpy()
     wanted = naive.conv2d(x.double().numpy(), weight.double().numpy(), None, stride=(kernel, kernel))
+    assert np.linalg.norm(found - wanted) < 0.004 * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize(("kernel", "dilation", "padding", "width"), [(2, 3, 0, 5), (3, 2, 2, 2)])
+def test_dilated_conv2d_to_one_column_in_bfloat16(kernel, dilation, padding, width, rng):
+    torch = pytest.importorskip("torch")
+    x, weight = rng.standard_normal((1, 12, width, 64)), rng.standard_normal((32, 64, kernel, kernel))
+    x, weight = (torch.from_numpy(array).bfloat16() for array in (x, weight))
+    steps: Any = {"stride": (2, 2), "padding": (padding, padding), "dilation": (dilation, dilation)}
+    found = ops.conv2d(x, weight, None, **steps).double().numpy()
+    wanted = naive.conv2d(x.double().numpy(), weight.double().numpy(), None, **steps)
+    assert found.shape[2] == 1
     assert np.linalg.norm(found - wanted) < 0.004 * np.linalg.norm(wanted)

@@ -29,18 +29,20 @@ def conv2d(
     groups: int,
 ) -> Tensor:
     planes, dtype = _planes(x), x.dtype
-    if dtype == torch.bfloat16 and x.device.type == "cpu" and not computes_bfloat16(planes, weight, stride, padding):
+    in_bfloat16 = dtype == torch.bfloat16 and x.device.type == "cpu"
+    if in_bfloat16 and not computes_bfloat16(planes, weight, stride, padding, dilation):
         planes, weight, bias = planes.float(), weight.float(), None if bias is None else bias.float()
     y = F.conv2d(planes, weight, bias, stride, padding, dilation, groups).to(dtype)
     y = ACT[act](y.permute(0, 2, 3, 1))
     return ACT[post](y if residual is None else y + residual)
 
 
-def computes_bfloat16(planes: Tensor, weight: Tensor, stride: Pair, padding: Pair) -> bool:
+def computes_bfloat16(planes: Tensor, weight: Tensor, stride: Pair, padding: Pair, dilation: Pair) -> bool:
     """False for what torch 2.13 gives other numbers of on a CPU with AMX, uninitialised ones among them (oneDNN): few
     channels under kernels of 4 x 4 and more, but for 1 and 3; and steps that leave a column, of any channels.
     """
-    is_column = stride[1] > 1 and planes.shape[3] + 2 * padding[1] < weight.shape[3] + stride[1]
+    span = dilation[1] * (weight.shape[3] - 1) + 1  # pixels from a kernel's first column to its last
+    is_column = stride[1] > 1 and planes.shape[3] + 2 * padding[1] < span + stride[1]
     return not is_column and (weight.shape[1] in (1, 3) or weight.shape[1] >= 32)
 
 
